@@ -1,0 +1,1 @@
+"""Execution-first tile language on Apache TVM."""
