@@ -1,1 +1,1 @@
-"""Execution-first tile language on Apache TVM."""
+"""An execution-first tile language on Apache TVM (the public names are entered once all parts exist)."""

@@ -1,0 +1,36 @@
+"""The command line ``tvm-tile``: one module a command, :func:`main` chooses.
+
+Exit codes: 0 success, 1 a finding (printed as one line with its source position), 2 bad usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tvm_tile.cli import demo, doctor, show
+from tvm_tile.errors import TileError
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    parser = argparse.ArgumentParser(prog="tvm-tile", description="Tile programs: show, build and run them.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in (demo, doctor, show):
+        command.add_parser(commands)
+    options = parser.parse_args(argv)
+    try:
+        return int(options.run(options))
+    except TileError as error:
+        where = f"{error.span}: " if error.span is not None else ""
+        remedy = f" (try: {error.suggestion})" if error.suggestion else ""
+        line = " ".join(f"{error.message}{remedy}".split())
+        print(f"{where}{type(error).__name__}: {line}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader of our output (a pager, `head`) has gone; nothing is left to say to it.
+        sys.stderr.close()
+        return 0

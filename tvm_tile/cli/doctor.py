@@ -1,0 +1,65 @@
+"""``tvm-tile doctor``: which targets build and run on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from tvm_tile.errors import TileError
+
+__all__ = ["add_parser", "examine"]
+
+TARGETS = ("llvm", "cuda", "metal", "opencl")
+
+
+def add_parser(commands: Any) -> None:
+    """Enter the command."""
+    parser = commands.add_parser(
+        "doctor",
+        help="say which targets build and run here",
+        description="Build a small program for every target and run it where this machine can.",
+    )
+    parser.set_defaults(run=run)
+
+
+def examine(target: str) -> tuple[str, str, str]:
+    """Whether a probe program builds and runs for a target, and the reason where it does not."""
+    from tvm_tile.build import build
+    from tvm_tile.cli.probe import scale_and_shift
+
+    x = np.arange(37, dtype=np.float32)
+    y = np.zeros_like(x)
+    try:
+        executable = build(scale_and_shift.trace(x, y), target)
+    except TileError as error:
+        return "no", "no", error.message
+    try:
+        executable(x, y)
+    except TileError as error:
+        return "yes", "no", error.message
+    if not np.array_equal(y, x * 2 + 1):
+        return "yes", "no", f"wrong result: element 1 is {y[1]}, not 3.0"
+    return "yes", "yes", str(executable.target)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print versions, threads and a table of targets; 1 if this host's CPU cannot run programs."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tvm_tile.build import get_num_threads
+
+    console = Console()
+    packages = ("tvm-tile", "apache-tvm", "apache-tvm-ffi", "numpy")
+    console.print(", ".join(f"{name} {version(name)}" for name in packages))
+    console.print(f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads")
+    table = Table("target", "builds", "runs here", "detail")
+    results = {target: examine(target) for target in TARGETS}
+    for target, row in results.items():
+        table.add_row(target, *row)
+    console.print(table)
+    return 0 if results["llvm"][1] == "yes" else 1

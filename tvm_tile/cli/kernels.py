@@ -1,0 +1,54 @@
+"""Finding the kernel that ``FILE:kernel`` names."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tvm_tile.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tvm_tile.frontend.kernel import Kernel
+
+__all__ = ["load_kernel"]
+
+
+def load_kernel(reference: str) -> Kernel:
+    """Import a Python file and return one of its kernels.
+
+    Parameters
+    ----------
+    reference
+        ``path/to/file.py:name``.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such file or kernel, or the file does not import.
+    """
+    from tvm_tile.frontend.kernel import Kernel
+
+    path_text, _, name = reference.rpartition(":")
+    path = Path(path_text)
+    if not path_text or not name:
+        raise ArgumentError(f"{reference!r} is not FILE:KERNEL", suggestion="tvm-tile show kernels.py:gemm")
+    if not path.is_file():
+        raise ArgumentError(f"there is no file {path_text!r}", suggestion="give the path of a Python file")
+    spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
+    if spec is None or spec.loader is None:
+        raise ArgumentError(f"{path_text!r} is not a Python file", suggestion="give a file that ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    # The file may import its neighbours, as it could when run as a script.
+    sys.path.insert(0, str(path.resolve().parent))
+    sys.modules.setdefault(path.stem, module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise ArgumentError(f"{path_text} does not import: {type(error).__name__}: {error}") from error
+    kernels = {key: value for key, value in vars(module).items() if isinstance(value, Kernel)}
+    if name not in kernels:
+        known = ", ".join(kernels) or "none"
+        raise ArgumentError(f"{path_text} has no kernel {name!r}", suggestion=f"its kernels: {known}")
+    return kernels[name]
