@@ -13,7 +13,15 @@ __all__ = ["attention"]
 
 @tt.kernel
 def attention(
-    Q: Any, K: Any, V: Any, O: Any, *, causal: bool = False, scale: float | None = None, bq: int = 32, bk: int = 32
+    Q: Any,
+    K: Any,
+    V: Any,
+    O: Any,
+    *,
+    causal: bool = False,
+    scale: float | None = None,
+    bq: int = 32,
+    bk: int = 32,
 ) -> None:
     """Flash attention: ``O = softmax(scale · Q Kᵀ) V`` with an online softmax.
 
@@ -46,8 +54,12 @@ def attention(
     key_heads, keys, dim_v = K.shape[1], K.shape[2], V.shape[3]
     assert K.shape == (batch, key_heads, keys, dim), f"K has shape {K.shape}, Q has {Q.shape}"
     assert V.shape == (batch, key_heads, keys, dim_v), f"V has shape {V.shape}, K has {K.shape}"
-    assert O.shape == (batch, heads, queries, dim_v), f"O has shape {O.shape}, not {(batch, heads, queries, dim_v)}"
-    assert key_heads and heads % key_heads == 0, f"{heads} query heads do not share {key_heads} key heads evenly"
+    assert O.shape == (batch, heads, queries, dim_v), (
+        f"O has shape {O.shape}, not {(batch, heads, queries, dim_v)}"
+    )
+    assert key_heads and heads % key_heads == 0, (
+        f"{heads} query heads do not share {key_heads} key heads evenly"
+    )
     group = heads // key_heads
     factor = 1.0 / math.sqrt(max(dim, 1)) if scale is None else scale
     dtype = accumulator_dtype(Q.dtype)

@@ -11,9 +11,7 @@ __all__ = ["layernorm"]
 
 
 @tt.kernel
-def layernorm(
-    X: Any, gamma: Any, beta: Any, Y: Any, *, eps: float = 1e-5, block: int = 1024
-) -> None:
+def layernorm(X: Any, gamma: Any, beta: Any, Y: Any, *, eps: float = 1e-5, block: int = 1024) -> None:
     """Layer normalization of each row: ``Y = (X - mean) / sqrt(var + eps) * gamma + beta``.
 
     The variance is that of a second pass over the centred row, so rows with a large mean keep their

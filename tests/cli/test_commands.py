@@ -10,7 +10,7 @@ from tvm_tile.cli import main
 from tvm_tile.cli.demo import classify_digits, vote
 from tvm_tile.cli.show import parse_argument, parse_constant
 
-KERNELS = '''
+KERNELS = """
 import tvm_tile as tt
 
 @tt.kernel
@@ -22,7 +22,7 @@ def twice(X, Y, *, n=4):
 def broken(X):
     for i in tt.parallel(4):
         break
-'''
+"""
 
 
 @pytest.fixture
@@ -46,7 +46,9 @@ def test_every_command_has_help(command, capsys):
     assert command in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["no-such-command"], ["show"], ["show", "x.py:k", "--only", "nothing"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["no-such-command"], ["show"], ["show", "x.py:k", "--only", "nothing"]]
+)
 def test_bad_usage_exits_with_2(arguments, capsys):
     with pytest.raises(SystemExit) as caught:
         main(arguments)

@@ -64,7 +64,9 @@ def test_gemm_of_other_floats_accumulates_wider_and_rounds_once(execute, dtype):
 
 
 @pytest.mark.parametrize("execute", EXECUTORS)
-@pytest.mark.parametrize(("dtype", "out"), [("int8", "int32"), ("int32", "int32"), ("int64", "int64"), ("uint8", "uint8")])
+@pytest.mark.parametrize(
+    ("dtype", "out"), [("int8", "int32"), ("int32", "int32"), ("int64", "int64"), ("uint8", "uint8")]
+)
 def test_gemm_of_integers_is_exact_modulo_the_width(execute, dtype, out):
     rng = np.random.default_rng(4)
     info = np.iinfo(dtype)
@@ -98,7 +100,10 @@ def test_softmax_equals_the_oracle(execute, shape):
 @pytest.mark.parametrize("execute", EXECUTORS)
 def test_softmax_of_masked_infinite_and_nan_rows(execute):
     inf, nan = np.inf, np.nan
-    X = np.array([[-inf] * 5, [-inf, 0, 1, -inf, 2], [0, nan, 1, 2, 3], [inf, 0, 0, 0, 0], [3e38, -3e38, 0, 0, 0]], "f4")
+    X = np.array(
+        [[-inf] * 5, [-inf, 0, 1, -inf, 2], [0, nan, 1, 2, 3], [inf, 0, 0, 0, 0], [3e38, -3e38, 0, 0, 0]],
+        "f4",
+    )
     Y = np.full(X.shape, 7, "float32")
     execute(kernels.softmax, X, Y, block=2)
     assert Y[0].tolist() == [0] * 5
@@ -130,7 +135,14 @@ def test_layernorm_equals_the_oracle(execute, shape):
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(
     ("queries", "keys", "heads", "key_heads", "dim", "dim_v"),
-    [(32, 32, 2, 2, 16, 16), (21, 37, 2, 1, 8, 5), (1, 1, 1, 1, 1, 1), (5, 0, 1, 1, 4, 4), (0, 5, 1, 1, 4, 4), (33, 17, 4, 2, 3, 8)],
+    [
+        (32, 32, 2, 2, 16, 16),
+        (21, 37, 2, 1, 8, 5),
+        (1, 1, 1, 1, 1, 1),
+        (5, 0, 1, 1, 4, 4),
+        (0, 5, 1, 1, 4, 4),
+        (33, 17, 4, 2, 3, 8),
+    ],
 )
 def test_attention_equals_the_oracle(execute, causal, queries, keys, heads, key_heads, dim, dim_v):
     rng = np.random.default_rng(8)
@@ -154,7 +166,8 @@ def test_attention_of_other_floats_and_another_scale(execute, dtype):
 
 @pytest.mark.parametrize("execute", EXECUTORS)
 @pytest.mark.parametrize(
-    ("queries", "points", "dim", "k"), [(32, 64, 8, 1), (13, 50, 3, 3), (5, 2, 4, 3), (1, 1, 1, 1), (0, 7, 2, 1), (3, 0, 2, 2)]
+    ("queries", "points", "dim", "k"),
+    [(32, 64, 8, 1), (13, 50, 3, 3), (5, 2, 4, 3), (1, 1, 1, 1), (0, 7, 2, 1), (3, 0, 2, 2)],
 )
 def test_knn_equals_the_oracle_ties_included(execute, queries, points, dim, k):
     # Small integers make distances exact and ties frequent.
@@ -183,7 +196,10 @@ def test_knn_with_one_neighbour_takes_vectors_and_int32(execute):
 def test_knn_refuses_outputs_of_different_shapes():
     with pytest.raises(tt.ArgumentError, match="differ"):
         kernels.knn.trace(
-            tt.spec((4, 2), "float32"), tt.spec((5, 2), "float32"), tt.spec((4, 1), "float32"), tt.spec((4,), "int64")
+            tt.spec((4, 2), "float32"),
+            tt.spec((5, 2), "float32"),
+            tt.spec((4, 1), "float32"),
+            tt.spec((4,), "int64"),
         )
 
 

@@ -23,7 +23,9 @@ def built(program, *arrays):
     tt.build(program, "llvm")(*arrays)
 
 
-pytestmark = pytest.mark.parametrize("run", [pytest.param(interpreted, id="interpreter"), pytest.param(built, id="llvm")])
+pytestmark = pytest.mark.parametrize(
+    "run", [pytest.param(interpreted, id="interpreter"), pytest.param(built, id="llvm")]
+)
 
 
 @tt.kernel
@@ -251,7 +253,7 @@ def row_scan(X, Y):
 
 @pytest.mark.parametrize("batch", [65536, 65537])
 def test_a_batch_beyond_16_bits_works(run, batch):
-    """tvm#20106: a grid extent above 65535 failed. On the CPU there is no such limit."""
+    """tvm#20106: a grid extent above 65535 failed. The CPU has no such limit."""
     if run is interpreted:
         batch = batch // 64  # one Python step an instance; the meaning does not depend on the batch
     x = np.random.default_rng(4).integers(0, 9, (batch, 3)).astype("i4")
@@ -271,7 +273,7 @@ def filled_row_max(X, Y, *, block, fill):
 
 @pytest.mark.parametrize("width", [65, 1, 31, 63, 64])
 def test_lanes_out_of_bounds_hold_the_fill(run, width):
-    """tilelang#2636: the fill of lanes out of bounds was ignored. With -inf a row of negatives keeps its maximum."""
+    """tilelang#2636: the fill was ignored. With -inf a row of negatives keeps its maximum."""
     x = -1 - np.random.default_rng(5).random((3, width), "f4")
     y = np.zeros(3, "f4")
     run(filled_row_max.trace(x, y, block=32, fill=float("-inf")), x, y)
@@ -293,7 +295,7 @@ def nested_pipelines(A, B, C, *, outer, pipelined):
 
 
 def test_a_nested_pipeline_means_what_the_serial_loop_means(run):
-    """tvm#19742: an opaque operand missed its version offset. A pipeline has the meaning of the serial loop."""
+    """tvm#19742: an operand missed its version offset. A pipeline means what the serial loop does."""
     rng = np.random.default_rng(6)
     a, b = rng.random((9, 12), "f4"), rng.random((12, 7), "f4")
     results = []
@@ -318,7 +320,7 @@ def increment(X, Y):
 
 
 def test_one_array_for_two_parameters(run):
-    """exo#275: one buffer for two arguments made a race. A conflict across instances is an error; in one, none."""
+    """exo#275: one buffer for two arguments made a race. Across instances it is an error, in one not."""
     x = np.arange(19, dtype="f4")
     run(increment.trace(x, x), x, x)
     np.testing.assert_array_equal(x, np.arange(19) + 1)
@@ -365,7 +367,11 @@ def folded(X, Y, Z, *, policy, to_z):
 def test_programs_that_differ_in_policy_or_output_are_different(run):
     """tilelang#2793: a cache was reused across settings. Both take part in the structural hash."""
     x, y, z = np.arange(5, dtype="f4"), np.zeros(1, "f4"), np.zeros(1, "f4")
-    programs = [folded.trace(x, y, z, policy=p, to_z=t) for p in ("fold_left", "unordered_tree") for t in (False, True)]
+    programs = [
+        folded.trace(x, y, z, policy=p, to_z=t)
+        for p in ("fold_left", "unordered_tree")
+        for t in (False, True)
+    ]
     assert len({p.structural_hash() for p in programs}) == 4
     for program, to_z in zip(programs, (False, True) * 2, strict=True):
         y[:], z[:] = 7, 7

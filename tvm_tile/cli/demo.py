@@ -25,7 +25,9 @@ def add_parser(commands: Any) -> None:
         help="classify handwritten digits with a tile program",
         description="Classify the digits that ship with scikit-learn and compare with NumPy.",
     )
-    parser.add_argument("--code", action="store_true", help="print all of the generated code, not its first lines")
+    parser.add_argument(
+        "--code", action="store_true", help="print all of the generated code, not its first lines"
+    )
     parser.set_defaults(run=run)
 
 
@@ -102,7 +104,9 @@ def classify_digits() -> dict[str, Any]:
 
 def draw(digit: Array) -> str:
     """A digit as text, one character a pixel."""
-    return "\n".join("".join(" .:-=+*#%@"[min(9, int(v * 10 / 17))] * 2 for v in row) for row in digit.reshape(8, 8))
+    return "\n".join(
+        "".join(" .:-=+*#%@"[min(9, int(v * 10 / 17))] * 2 for v in row) for row in digit.reshape(8, 8)
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -119,7 +123,9 @@ def run(options: argparse.Namespace) -> int:
     console.print(str(result["program"]), markup=False, highlight=False)
     console.rule("its TIRx, as TVM sees it (first lines)")
     script = executable.mod.script().splitlines()
-    console.print(Syntax("\n".join(script if options.code else script[:30]), "python", background_color="default"))
+    console.print(
+        Syntax("\n".join(script if options.code else script[:30]), "python", background_color="default")
+    )
     console.rule("its code for this CPU (first lines of a loop body)")
     code = executable.source("asm").splitlines()
     if not options.code:
@@ -133,7 +139,9 @@ def run(options: argparse.Namespace) -> int:
     ]
     console.print(Columns(panels))
     ratio = result["numpy_seconds"] / result["seconds"]
-    console.print(f"accuracy   {result['accuracy']:.4f} on {TEST_SIZE} digits, {NEIGHBOURS} nearest neighbours")
+    console.print(
+        f"accuracy   {result['accuracy']:.4f} on {TEST_SIZE} digits, {NEIGHBOURS} nearest neighbours"
+    )
     console.print(f"agreement  {result['agreement']:.4f} of the labels equal NumPy's")
     console.print(
         f"time       {result['seconds'] * 1e3:.2f} ms; NumPy {result['numpy_seconds'] * 1e3:.2f} ms "

@@ -56,7 +56,9 @@ def run(options: argparse.Namespace) -> int:
     console = Console()
     packages = ("tvm-tile", "apache-tvm", "apache-tvm-ffi", "numpy")
     console.print(", ".join(f"{name} {version(name)}" for name in packages))
-    console.print(f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads")
+    console.print(
+        f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads"
+    )
     table = Table("target", "builds", "runs here", "detail")
     results = {target: examine(target) for target in TARGETS}
     for target, row in results.items():

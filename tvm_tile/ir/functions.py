@@ -39,18 +39,40 @@ class Function:
 def _table() -> dict[str, Function]:
     every = ("bool", *_NUMERIC)
     rows = [
-        *(Function(n, 2, _NUMERIC) for n in ("add", "subtract", "multiply", "floor_divide", "remainder", "power")),
+        *(
+            Function(n, 2, _NUMERIC)
+            for n in ("add", "subtract", "multiply", "floor_divide", "remainder", "power")
+        ),
         Function("divide", 2, _FLOAT),
         *(Function(n, 2, every) for n in ("maximum", "minimum")),
         *(Function(n, 2, ("bool", "int", "uint")) for n in ("and", "or", "xor")),
         *(Function(n, 2, ("int", "uint")) for n in ("left_shift", "right_shift")),
-        *(Function(n, 2, every, boolean=True) for n in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")),
+        *(
+            Function(n, 2, every, boolean=True)
+            for n in ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+        ),
         Function("negative", 1, _NUMERIC),
         Function("abs", 1, _NUMERIC),
         Function("invert", 1, ("bool", "int", "uint")),
-        *(Function(n, 1, _FLOAT) for n in (
-            "exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil", "round",
-        )),
+        *(
+            Function(n, 1, _FLOAT)
+            for n in (
+                "exp",
+                "exp2",
+                "log",
+                "log2",
+                "sqrt",
+                "rsqrt",
+                "sin",
+                "cos",
+                "tanh",
+                "erf",
+                "sigmoid",
+                "floor",
+                "ceil",
+                "round",
+            )
+        ),
         *(Function(n, 1, _FLOAT, boolean=True) for n in ("isnan", "isinf")),
         Function("fma", 3, _FLOAT),
         Function("where", 3, every),

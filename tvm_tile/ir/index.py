@@ -24,8 +24,10 @@ __all__ = [
     "Or",
     "Predicate",
     "add",
+    "apply_integer",
     "as_linear",
     "compare",
+    "compare_integers",
     "conjunction",
     "constant_of",
     "disjunction",
@@ -37,11 +39,9 @@ __all__ = [
     "mod",
     "mul",
     "negation",
-    "apply_integer",
-    "compare_integers",
+    "sub",
     "substitute_index",
     "substitute_predicate",
-    "sub",
 ]
 
 Interval = tuple[int | None, int | None]
@@ -108,6 +108,8 @@ class Comparison:
 
 @dataclass(frozen=True)
 class And:
+    """Both hold."""
+
     a: Predicate
     b: Predicate
 
@@ -117,6 +119,8 @@ class And:
 
 @dataclass(frozen=True)
 class Or:
+    """At least one holds."""
+
     a: Predicate
     b: Predicate
 
@@ -126,6 +130,8 @@ class Or:
 
 @dataclass(frozen=True)
 class Not:
+    """It does not hold."""
+
     a: Predicate
 
     def __str__(self) -> str:

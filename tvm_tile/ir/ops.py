@@ -108,6 +108,7 @@ class View:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Shape of the tile that a load of it gives."""
         return subscript_shape(self.subscripts)
 
 

@@ -10,7 +10,17 @@ import hashlib
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from tvm_tile.ir.index import And, BoolConst, Comparison, IndexBinary, IndexConst, IndexVar, Not, Or, free_values
+from tvm_tile.ir.index import (
+    And,
+    BoolConst,
+    Comparison,
+    IndexBinary,
+    IndexConst,
+    IndexVar,
+    Not,
+    Or,
+    free_values,
+)
 from tvm_tile.ir.ops import Number, Op
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Program, Reduce, Statement
 from tvm_tile.ir.span import Span
@@ -71,7 +81,9 @@ def operands_of(node: Any) -> tuple[Value, ...]:
         elif isinstance(item, tuple):
             for part in item:
                 visit(part)
-        elif dataclasses.is_dataclass(item) and not isinstance(item, (Block, Merge, Lambda, Memory, Number, TileType, Span)):
+        elif dataclasses.is_dataclass(item) and not isinstance(
+            item, (Block, Merge, Lambda, Memory, Number, TileType, Span)
+        ):
             for part in fields_of(item):
                 visit(part)
 

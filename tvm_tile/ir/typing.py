@@ -84,7 +84,9 @@ def mma_type(a: TileType, b: TileType, acc: TileType) -> TileType:
         raise TypeFault(f"inner extents differ: {a.shape} @ {b.shape}")
     shape = (*broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     if shape != acc.shape:
-        raise TypeFault(f"the product of {a.shape} and {b.shape} has shape {shape}, the accumulator {acc.shape}")
+        raise TypeFault(
+            f"the product of {a.shape} and {b.shape} has shape {shape}, the accumulator {acc.shape}"
+        )
     if is_bool(acc.dtype) or acc.dtype in STORAGE_ONLY:
         raise TypeFault(f"mma cannot accumulate in {acc.dtype}")
     for name, t in (("a", a), ("b", b)):
@@ -172,7 +174,11 @@ def _reduce_type(op: ReduceTile) -> TileType:
         raise TypeFault(f"there is no reduction {op.combiner!r}")
     if operand.dtype in STORAGE_ONLY or _kind(operand.dtype) not in kinds:
         raise TypeFault(f"a reduction with {op.combiner} does not take {operand.dtype}")
-    if dtype != operand.dtype and is_narrowing(accumulation_dtype(operand.dtype), dtype) and is_narrowing(operand.dtype, dtype):
+    if (
+        dtype != operand.dtype
+        and is_narrowing(accumulation_dtype(operand.dtype), dtype)
+        and is_narrowing(operand.dtype, dtype)
+    ):
         raise TypeFault(f"accumulating {operand.dtype} in {dtype} would narrow")
     return TileType(reduced_shape(operand.shape, op.axes, op.keepdims), dtype)
 

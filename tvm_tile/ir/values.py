@@ -50,10 +50,12 @@ class Value:
 
     @property
     def shape(self) -> tuple[int, ...]:
+        """Extents of the tile."""
         return self.type.shape
 
     @property
     def dtype(self) -> str:
+        """Element type."""
         return self.type.dtype
 
 

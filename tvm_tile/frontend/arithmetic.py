@@ -1,0 +1,141 @@
+"""Application of elementwise functions: promotion, NumPy's special cases for bool and int, broadcasting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tvm_tile.errors import OperandError
+from tvm_tile.frontend.index import Index, index_arithmetic, index_comparison
+from tvm_tile.frontend.operands import (
+    broadcast,
+    common_dtype,
+    converted,
+    filled,
+    is_number,
+    tile_of,
+    value_of,
+)
+from tvm_tile.frontend.positions import current_span
+from tvm_tile.frontend.tile import Tile
+from tvm_tile.frontend.trace import require_trace
+from tvm_tile.ir.dtypes import is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.ir.functions import FUNCTIONS
+from tvm_tile.ir.ops import Elementwise
+from tvm_tile.ir.typing import TypeFault, broadcast_shapes
+from tvm_tile.ir.values import TileType
+
+__all__ = ["apply", "common_shape"]
+
+_COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
+_ROUNDING = ("floor", "ceil", "round")
+# NumPy's loops for truth values: the sum is `or`, the product `and`; the rest count in int8.
+_BOOL_AS = {"add": "or", "multiply": "and"}
+_BOOL_COUNTS = ("floor_divide", "remainder", "power", "left_shift", "right_shift")
+
+
+def apply(fn: str, *operands: Any) -> Any:
+    """``fn`` element by element with NumPy's promotion and broadcasting.
+
+    Indices and ints alone stay index arithmetic where it is exact.
+
+    Raises
+    ------
+    OperandError
+        Shapes do not broadcast, or the function does not take the dtype.
+    """
+    kept = index_arithmetic(fn, operands)
+    if kept is None:
+        kept = index_comparison(fn, operands)
+    if kept is not None:
+        require_trace(fn)
+        return kept
+    if fn in _COMPARISONS:
+        operands = _comparable(fn, operands)
+        if len(operands) == 1:
+            return operands[0]
+    if fn == "where":
+        condition, *data = operands
+        dtype = common_dtype(*data)
+        condition = tile_of(condition)
+        if not is_bool(condition.dtype):
+            condition = apply("not_equal", condition, 0)
+        return _elementwise(fn, dtype, (condition, *data))
+    dtype = common_dtype(*operands)
+    if is_bool(dtype):
+        if fn in ("abs", *_ROUNDING):
+            return tile_of(operands[0])
+        fn = _BOOL_AS.get(fn, fn)
+        dtype = "int8" if fn in _BOOL_COUNTS else dtype
+    if is_integer(dtype) and fn in _ROUNDING:
+        return tile_of(operands[0])
+    if not is_float(dtype):
+        if fn in ("isnan", "isinf"):
+            return filled(require_trace(fn), tile_of(operands[0]).shape, False, "bool")
+        if FUNCTIONS[fn].kinds == ("float",):
+            dtype = "float64" if fn == "divide" else _float_of(dtype)
+    return _elementwise(fn, dtype, operands)
+
+
+def _float_of(dtype: str) -> str:
+    """The float type in which NumPy's unary functions compute an integer type."""
+    width = numpy_dtype(dtype).itemsize
+    return {1: "float16", 2: "float32"}.get(width, "float64")
+
+
+def common_shape(*operands: Any) -> tuple[int, ...]:
+    """The shape that the operands broadcast to.
+
+    Raises
+    ------
+    OperandError
+        They do not.
+    """
+    try:
+        return broadcast_shapes(*(() if is_number(x) else x.shape for x in operands))
+    except TypeFault as fault:
+        tiles = [x._describe() for x in operands if isinstance(x, Tile)]
+        raise OperandError(
+            f"{fault}: {' and '.join(tiles)}", span=current_span(), suggestion="insert axes with x[:, None], or reshape"
+        ) from None
+
+
+def _elementwise(fn: str, dtype: str, operands: tuple[Any, ...]) -> Tile:
+    shape = common_shape(*operands)
+    trace = require_trace(fn)
+    tiles = []
+    for position, x in enumerate(operands):
+        if fn == "where" and position == 0:
+            tiles.append(broadcast(x, shape))
+        elif is_number(x):
+            tiles.append(filled(trace, shape, x, dtype))
+        else:
+            tiles.append(broadcast(converted(tile_of(x), dtype), shape))
+    result = "bool" if FUNCTIONS[fn].boolean else dtype
+    return trace.emit(Elementwise, TileType(shape, result), fn=fn, operands=tuple(map(value_of, tiles)))
+
+
+def _comparable(fn: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Decide comparisons with a Python int beyond the tile's dtype, as NumPy does; else leave the operands.
+
+    A decided comparison is returned as the one result.
+    """
+    a, b = operands
+    swapped = isinstance(a, int) and not isinstance(a, bool)
+    number, other = (a, b) if swapped else (b, a)
+    if not isinstance(number, int) or isinstance(number, bool) or isinstance(other, Index) or is_number(other):
+        return operands
+    dtype = common_dtype(other)
+    if not is_integer(dtype):
+        return operands
+    info = np.iinfo(numpy_dtype(dtype))
+    if info.min <= number <= info.max:
+        return operands
+    # Every element lies on one side of the number.
+    elements_less = number > info.max
+    if fn in ("equal", "not_equal"):
+        truth = fn == "not_equal"
+    else:
+        truth = elements_less == (fn.startswith("less") != swapped)
+    return (filled(require_trace(fn), tile_of(other).shape, truth, "bool"),)

@@ -1,0 +1,174 @@
+"""Subscripts of tensors and tiles: ints, indices, ``ds``, slices of static length, ``...`` and new axes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tvm_tile.errors import CaptureError, OperandError
+from tvm_tile.frontend.index import Index, index_expression
+from tvm_tile.frontend.operands import value_of
+from tvm_tile.frontend.positions import current_span
+from tvm_tile.frontend.shape import reshaped, shape_argument
+from tvm_tile.frontend.tile import Tile
+from tvm_tile.frontend.trace import require_trace
+from tvm_tile.ir.index import IndexConst, IndexExpr, constant_of, sub
+from tvm_tile.ir.ops import Extract, Point, Slice, Subscript, subscript_shape
+from tvm_tile.ir.values import TileType
+
+__all__ = ["ds", "extract", "resolve_subscripts"]
+
+
+class ds:  # noqa: N801 named as in JAX Pallas
+    """A subscript: ``size`` elements from ``start`` on.
+
+    Parameters
+    ----------
+    start : int, index or integer scalar tile
+        First element. It is a position, never wrapped: elements before 0 or past the end are out of
+        bounds.
+    size : int
+        Static number of elements.
+
+    Raises
+    ------
+    CaptureError
+        The size is not a static int, or is negative.
+    """
+
+    __slots__ = ("size", "start")
+
+    def __init__(self, start: Any, size: Any) -> None:
+        if index_expression(start) is None:
+            raise CaptureError(f"the start of tt.ds is an integer, not {start!r}", span=current_span())
+        (self.size,) = shape_argument((size,))
+        self.start = start
+
+    def __repr__(self) -> str:
+        return f"ds({self.start}, {self.size})"
+
+
+def resolve_subscripts(
+    given: Any, shape: tuple[int, ...], what: str, *, new_axes: bool = True
+) -> tuple[tuple[Subscript, ...], tuple[int, ...]]:
+    """Subscripts of the language as one IR subscript an axis, and the shape with new axes put in.
+
+    Parameters
+    ----------
+    given
+        What stands between the brackets.
+    shape
+        Extents of the subscripted thing.
+    what
+        Its name, for errors.
+    new_axes
+        Whether ``None`` may stand for a new axis.
+
+    Raises
+    ------
+    OperandError
+        Too many subscripts, or one of a kind that there is not.
+    CaptureError
+        A slice whose length is not static.
+    """
+    items = given if isinstance(given, tuple) else (given,)
+    dots = [k for k, item in enumerate(items) if item is Ellipsis]
+    used = sum(item is not None and item is not Ellipsis for item in items)
+    if used > len(shape):
+        raise OperandError(f"{used} subscripts for {what} with {len(shape)} axes of shape {shape}", span=current_span())
+    if len(dots) > 1:
+        raise OperandError("a subscript has one `...` at most", span=current_span())
+    rest = (slice(None),) * (len(shape) - used)
+    at = dots[0] if dots else len(items)
+    items = (*items[:at], *rest, *items[at + 1 :])
+    subscripts: list[Subscript] = []
+    result: list[int] = []
+    for item in items:
+        if item is None:
+            if not new_axes:
+                raise OperandError(
+                    f"None makes no new axis in {what}", span=current_span(), suggestion="give the loaded tile the axis: x[:, None]"
+                )
+            result.append(1)
+            continue
+        subscript = _subscript(item, shape[len(subscripts)], what)
+        subscripts.append(subscript)
+        if isinstance(subscript, Slice):
+            result.append(subscript.size)
+    return tuple(subscripts), tuple(result)
+
+
+def _subscript(item: Any, extent: int, what: str) -> Subscript:
+    match item:
+        case slice():
+            return _slice(item, extent, what)
+        case ds():
+            return Slice(_checked(item.start), item.size)
+        case bool() | np.bool_():
+            pass
+        case int() | np.integer():
+            # A literal counts from the end if negative, as in NumPy; past the ends it is out of bounds.
+            return Point(IndexConst(int(item) + extent if -extent <= item < 0 else int(item)))
+        case _ if index_expression(item) is not None:
+            return Point(_checked(item))
+    description = item._describe() if isinstance(item, Tile) else repr(item)
+    hint = "select one element an instance of a region loop, or mask with tt.where"
+    raise OperandError(f"{description:.80} cannot be a subscript of {what}", span=current_span(), suggestion=hint)
+
+
+def _checked(x: Any) -> IndexExpr:
+    if isinstance(x, Tile):
+        value_of(x)
+    elif isinstance(x, Index):
+        trace = require_trace(x._describe())
+        if x.trace is not trace:
+            raise CaptureError(
+                f"{x._describe()} was made in the capture of kernel {x.trace.name!r}", span=current_span(),
+                suggestion="keep indices in local names of one kernel",
+            )
+        trace.check_index(x.expression)
+    expression = index_expression(x)
+    if expression is None:
+        raise OperandError(f"{x!r:.60} is no index", span=current_span())
+    return expression
+
+
+def _slice(item: slice, extent: int, what: str) -> Slice:
+    parts = (item.start, item.stop, item.step)
+    if all(p is None or isinstance(p, (int, np.integer)) for p in parts):
+        try:
+            start, stop, step = item.indices(extent)
+        except ValueError as error:
+            raise OperandError(str(error), span=current_span()) from None
+        return Slice(IndexConst(start), len(range(start, stop, step)), step)
+    step = 1 if item.step is None else item.step
+    start = IndexConst(0) if item.start is None else _checked(item.start)
+    stop = IndexConst(extent) if item.stop is None else _checked(item.stop)
+    length = constant_of(sub(stop, start))
+    if length is None or not isinstance(step, (int, np.integer)) or step <= 0:
+        raise CaptureError(
+            f"the length of slice {_shown(item)} of {what} is not static",
+            span=current_span(),
+            suggestion="write tt.ds(start, size) with a static size",
+        )
+    return Slice(start, max(0, -(-length // int(step))), int(step))
+
+
+def _shown(item: slice) -> str:
+    text = f"{'' if item.start is None else item.start}:{'' if item.stop is None else item.stop}"
+    return text if item.step is None else f"{text}:{item.step}"
+
+
+def extract(tile: Tile, given: Any) -> Tile:
+    """A rectangular part of a tile, with new axes put in; elements outside of it are 0."""
+    value = value_of(tile)
+    subscripts, shape = resolve_subscripts(given, value.shape, tile._describe())
+    whole = all(
+        isinstance(s, Slice) and s == Slice(IndexConst(0), n) for s, n in zip(subscripts, value.shape, strict=True)
+    )
+    if not whole:
+        taken = TileType(subscript_shape(subscripts), value.dtype)
+        tile = tile.trace.emit(Extract, taken, operand=value, subscripts=subscripts)
+    return reshaped(tile, shape)
+

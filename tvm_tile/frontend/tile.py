@@ -1,0 +1,284 @@
+"""The tracer of a tile value: what a name holds in a kernel after a load or a tile operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Never
+
+from tvm_tile.errors import CaptureError
+from tvm_tile.frontend.positions import current_span
+
+if TYPE_CHECKING:
+    from tvm_tile.frontend.trace import Trace
+    from tvm_tile.ir.values import TileType, Value
+
+__all__ = ["Operators", "Tile"]
+
+
+def _apply(fn: str, *operands: Any) -> Any:
+    # The operator table and the tracers need each other; the table is looked up at the first use.
+    from tvm_tile.frontend.arithmetic import apply
+
+    return apply(fn, *operands)
+
+
+class Operators:
+    """Python's operators with NumPy's meaning, for all tracers."""
+
+    # NumPy scalars on the left give way to the reflected operators below.
+    __array_ufunc__ = None
+    __hash__ = object.__hash__
+
+    def __add__(self, other: Any) -> Any:
+        return _apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _apply("subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _apply("subtract", other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _apply("multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _apply("multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return _apply("divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return _apply("divide", other, self)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return _apply("floor_divide", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return _apply("floor_divide", other, self)
+
+    def __mod__(self, other: Any) -> Any:
+        return _apply("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return _apply("remainder", other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> Any:
+        return other // self, other % self
+
+    def __pow__(self, other: Any) -> Any:
+        return _apply("power", self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return _apply("power", other, self)
+
+    def __lshift__(self, other: Any) -> Any:
+        return _apply("left_shift", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return _apply("left_shift", other, self)
+
+    def __rshift__(self, other: Any) -> Any:
+        return _apply("right_shift", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return _apply("right_shift", other, self)
+
+    def __and__(self, other: Any) -> Any:
+        return _apply("and", self, other)
+
+    def __rand__(self, other: Any) -> Any:
+        return _apply("and", other, self)
+
+    def __or__(self, other: Any) -> Any:
+        return _apply("or", self, other)
+
+    def __ror__(self, other: Any) -> Any:
+        return _apply("or", other, self)
+
+    def __xor__(self, other: Any) -> Any:
+        return _apply("xor", self, other)
+
+    def __rxor__(self, other: Any) -> Any:
+        return _apply("xor", other, self)
+
+    def __eq__(self, other: object) -> Any:
+        return _apply("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return _apply("not_equal", self, other)
+
+    def __lt__(self, other: Any) -> Any:
+        return _apply("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return _apply("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _apply("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _apply("greater_equal", self, other)
+
+    def __neg__(self) -> Any:
+        return _apply("negative", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return _apply("abs", self)
+
+    def __invert__(self) -> Any:
+        return _apply("invert", self)
+
+    def __matmul__(self, other: Any) -> Any:
+        from tvm_tile.frontend.contraction import matmul
+
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        from tvm_tile.frontend.contraction import matmul
+
+        return matmul(other, self)
+
+    def _describe(self) -> str:
+        raise NotImplementedError
+
+    def _refuse(self, use: str, suggestion: str) -> Never:
+        raise CaptureError(f"{self._describe()} {use}", span=current_span(), suggestion=suggestion)
+
+    def __bool__(self) -> bool:
+        self._refuse(
+            "has no truth value during capture",
+            "branch with a plain `if`, select with tt.where, and join conditions with & | ~ "
+            "(not `and`, `or`, `not` or a chained comparison)",
+        )
+
+    def __int__(self) -> int:
+        self._refuse("is no Python int during capture", 'convert with .astype("int32")')
+
+    def __float__(self) -> float:
+        self._refuse("is no Python float during capture", 'use the tt functions, and convert with .astype("float32")')
+
+    def __complex__(self) -> complex:
+        self._refuse("is no Python complex during capture", "split it into real tiles")
+
+    def __index__(self) -> int:
+        self._refuse(
+            "is no Python int during capture, so range, list subscripts and shapes cannot take it",
+            "loop with tt.serial, take parts with tt.ds(start, size), and make sizes keyword-only constants",
+        )
+
+    def __round__(self, ndigits: int | None = None) -> Any:
+        if ndigits is not None:
+            self._refuse("cannot be rounded to decimals", "scale, use tt.round, and scale back")
+        return _apply("round", self)
+
+    def __floor__(self) -> Any:
+        return _apply("floor", self)
+
+    def __ceil__(self) -> Any:
+        return _apply("ceil", self)
+
+    def __iter__(self) -> Any:
+        self._refuse("cannot be iterated over", "loop over its indices with tt.serial, or use a tile operation")
+
+    def __len__(self) -> int:
+        self._refuse("has no len()", "use .shape[0]")
+
+    def __contains__(self, item: Any) -> bool:
+        self._refuse("cannot be searched with `in`", "use tt.any(x == value)")
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse("cannot become a NumPy array during capture", "use the tt functions in place of NumPy's")
+
+
+class Tile(Operators):
+    """An immutable tile of numbers in a kernel; shape ``()`` is a scalar.
+
+    Made by loads (``A[idx]``) and by tile operations, never directly.
+
+    Attributes
+    ----------
+    value
+        The value in the program.
+    """
+
+    __slots__ = ("trace", "value")
+
+    def __init__(self, trace: Trace, value: Value) -> None:
+        self.trace = trace
+        self.value = value
+
+    @property
+    def type(self) -> TileType:
+        """Shape and dtype."""
+        return self.value.type
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
+        return self.value.shape
+
+    @property
+    def dtype(self) -> str:
+        """Element type."""
+        return self.value.dtype
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.value.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.value.type.size
+
+    @property
+    def T(self) -> Tile:
+        """All axes reversed."""
+        from tvm_tile.frontend.shape import transpose
+
+        return transpose(self)
+
+    def astype(self, dtype: Any) -> Tile:
+        """Convert the elements, rounding to nearest even; see :func:`tvm_tile.cast`."""
+        from tvm_tile.frontend.elementwise import cast
+
+        return cast(self, dtype)
+
+    def reshape(self, *shape: Any) -> Tile:
+        """Row-major reinterpretation; see :func:`tvm_tile.reshape`."""
+        from tvm_tile.frontend.shape import reshape
+
+        return reshape(self, shape[0] if len(shape) == 1 else shape)
+
+    def transpose(self, *axes: Any) -> Tile:
+        """Permute the axes; see :func:`tvm_tile.transpose`."""
+        from tvm_tile.frontend.shape import transpose
+
+        return transpose(self, (axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes) or None)
+
+    def __getitem__(self, subscripts: Any) -> Tile:
+        from tvm_tile.frontend.subscripts import extract
+
+        return extract(self, subscripts)
+
+    def __setitem__(self, subscripts: Any, value: Any) -> None:
+        self._refuse(
+            "is a value and cannot be assigned into",
+            "make a new tile with tt.where(mask, new, old), or store to a tensor",
+        )
+
+    def _describe(self) -> str:
+        name = self.trace.names.get(self.value.id, self.value.name)
+        return f"tile {name!r} ({self.type})" if name else f"a tile ({self.type})"
+
+    def __repr__(self) -> str:
+        return f"<{self._describe()}>"

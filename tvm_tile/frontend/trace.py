@@ -1,0 +1,205 @@
+"""The program under construction: the current trace, its scopes, fresh values and emitted statements.
+
+One :class:`Trace` captures one kernel. Statements go to the innermost open :class:`Scope`; a value may
+be used in the scope that defines it and below.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tvm_tile.errors import CaptureError, OperandError
+from tvm_tile.frontend.positions import current_span
+from tvm_tile.ir.index import IndexExpr, Predicate, free_values
+from tvm_tile.ir.ops import Op, Store
+from tvm_tile.ir.regions import Block, If, Statement
+from tvm_tile.ir.span import Span
+from tvm_tile.ir.typing import TypeFault, expected_type
+from tvm_tile.ir.values import TileType, Value
+
+if TYPE_CHECKING:
+    from tvm_tile.frontend.tile import Tile
+
+__all__ = ["Scope", "Trace", "active_trace", "require_trace"]
+
+_active: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("tvm_tile_trace", default=None)
+
+
+@dataclass(eq=False)
+class Scope:
+    """A block under construction.
+
+    Attributes
+    ----------
+    kind
+        ``kernel``, ``parallel``, ``serial``, ``pipeline``, ``reduce``, ``branch`` or ``merge``.
+    """
+
+    kind: str
+    parent: Scope | None = None
+    span: Span | None = None
+    statements: list[Statement] = field(default_factory=list)
+
+    def encloses(self, other: Scope | None) -> bool:
+        """Whether ``other`` is this scope or lies within it."""
+        while other is not None:
+            if other is self:
+                return True
+            other = other.parent
+        return False
+
+    def inside(self, kind: str) -> bool:
+        """Whether this scope is of a kind, or lies within one."""
+        return self.kind == kind or (self.parent is not None and self.parent.inside(kind))
+
+    @property
+    def block(self) -> Block:
+        """The statements so far."""
+        return Block(tuple(self.statements))
+
+
+class Trace:
+    """One capture.
+
+    Attributes
+    ----------
+    scope
+        The innermost open scope, where statements go.
+    names
+        Python names of values by id; the first name a value gets stays.
+    vanished
+        Why a name that a region or a branch unbound cannot be read any more, by name.
+    """
+
+    def __init__(self, name: str, *, fma: bool = True) -> None:
+        self.name = name
+        self.fma = fma
+        self.root = Scope("kernel")
+        self.scope = self.root
+        self.names: dict[int, str] = {}
+        self.vanished: dict[str, str] = {}
+        self._defined_in: dict[int, Scope] = {}
+        self._count = 0
+
+    @contextmanager
+    def activate(self) -> Iterator[Trace]:
+        """Make this the current trace of the thread (or task) for a while."""
+        token = _active.set(self)
+        try:
+            yield self
+        finally:
+            _active.reset(token)
+
+    @contextmanager
+    def open_scope(self, kind: str) -> Iterator[Scope]:
+        """Collect statements in a new scope."""
+        before = self.scope
+        self.scope = Scope(kind, before, current_span())
+        try:
+            yield self.scope
+        finally:
+            self.scope = before
+
+    def fresh(
+        self, type: TileType, name: str = "", *, scope: Scope | None = None, span: Span | None = None
+    ) -> Value:
+        """A new value, defined in the current scope unless another is given."""
+        value = Value(self._count, type, name, span)
+        self._count += 1
+        self._defined_in[value.id] = self.scope if scope is None else scope
+        return value
+
+    def adopt(self, value: Value, scope: Scope) -> Value:
+        """Record where a value that was made elsewhere is defined."""
+        self._defined_in[value.id] = scope
+        return value
+
+    def append(self, statement: Statement) -> None:
+        """Add a statement to the current scope.
+
+        Raises
+        ------
+        CaptureError
+            A merge is a pure function: it cannot store, and has no regions.
+        """
+        if not isinstance(statement, Op | If) or isinstance(statement, Store):
+            if self.scope.inside("merge"):
+                raise CaptureError(
+                    "a merge function is pure: it has no stores and no region loops",
+                    span=statement.span,
+                    suggestion="compute with tile operations, and store after the reduction",
+                )
+        self.scope.statements.append(statement)
+
+    def emit(self, kind: type[Op], type: TileType, **fields: Any) -> Tile:
+        """Add an operation with a result of a type; its operands' fit is checked.
+
+        Raises
+        ------
+        OperandError
+            Shapes or dtypes do not fit.
+        """
+        from tvm_tile.frontend.tile import Tile
+
+        span = current_span()
+        result = self.fresh(type, span=span)
+        op = kind(result=result, span=span, **fields)  # type: ignore[call-arg]
+        try:
+            expected = expected_type(op)
+        except TypeFault as fault:
+            raise OperandError(str(fault), span=span) from None
+        if expected != type:
+            raise AssertionError(f"{op} gives {expected}, not {type}")
+        self.append(op)
+        return Tile(self, result)
+
+    def check_visible(self, value: Value) -> None:
+        """Refuse a value that the current scope cannot see.
+
+        Raises
+        ------
+        CaptureError
+            The value belongs to a region, branch arm or merge that has ended.
+        """
+        scope = self._defined_in[value.id]
+        if not scope.encloses(self.scope):
+            name = self.names.get(value.id, value.name)
+            where = f" at line {scope.span.line}" if scope.span is not None else ""
+            raise CaptureError(
+                f"{repr(name) if name else 'this value'} ({value.type}) belongs to the {scope.kind} body{where} "
+                "and cannot be read outside of it",
+                span=current_span(),
+                suggestion="assign a name before the region and assign it again inside, which carries it out",
+            )
+
+    def check_index(self, expression: IndexExpr | Predicate) -> None:
+        """Refuse an index expression over values that the current scope cannot see."""
+        for value in free_values(expression):
+            self.check_visible(value)
+
+
+def active_trace() -> Trace | None:
+    """The trace that is being captured in this thread, if any."""
+    return _active.get()
+
+
+def require_trace(what: str) -> Trace:
+    """The current trace.
+
+    Raises
+    ------
+    CaptureError
+        No kernel is being captured.
+    """
+    trace = _active.get()
+    if trace is None:
+        raise CaptureError(
+            f"{what} is only meaningful while a kernel is captured",
+            span=current_span(),
+            suggestion="move it into a function decorated with tt.kernel",
+        )
+    return trace

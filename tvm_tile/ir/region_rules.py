@@ -1,0 +1,227 @@
+"""Rules of regions: arity and types of what flows in and out, domains, stages, effects and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tvm_tile.ir.dependence import dependent_values
+from tvm_tile.ir.effects import effects_of
+from tvm_tile.ir.faults import Fault
+from tvm_tile.ir.functions import REDUCIBLE
+from tvm_tile.ir.index import constant_of
+from tvm_tile.ir.op_rules import index_faults, type_fault
+from tvm_tile.ir.ops import POLICIES, Load, Op, Stage
+from tvm_tile.ir.reductions import check_policy
+from tvm_tile.ir.regions import Block, If, Loop, Merge, Parallel, Pipeline, Reduce, Statement
+from tvm_tile.ir.structure import walk
+from tvm_tile.ir.uses import merge_parts
+from tvm_tile.ir.values import TileType, Value
+
+__all__ = ["BINDINGS", "effect_faults", "region_faults", "stage_faults"]
+
+#: Scopes that a parallel region may be bound to; a target may refuse one it does not have.
+BINDINGS = ("device", "cluster", "block", "warpgroup", "warp", "lane", "thread", "worker", "vector")
+
+_INDEX_TYPE = TileType((), "int64")
+_BOOL = TileType((), "bool")
+
+
+def region_faults(region: If | Loop) -> Iterator[Fault]:
+    """Faults of one region itself, not of what is nested in it."""
+    for value in region.results:
+        yield from _value_type(value, region)
+    if isinstance(region, If):
+        yield from _branch_faults(region)
+        return
+    yield from _domain_faults(region)
+    yield from _carried_faults(region)
+    match region:
+        case Parallel():
+            yield from _parallel_faults(region)
+        case Pipeline():
+            for what, count in (("versions", region.versions), ("ii", region.ii)):
+                if count is not None and count < 1:
+                    message = f"a pipeline has {what}={count}, which must be 1 or more"
+                    yield Fault(message, region.span, "pipeline", f"leave {what} out")
+        case Reduce():
+            yield from _reduce_faults(region)
+
+
+def _value_type(value: Value, region: If | Loop) -> Iterator[Fault]:
+    problem = type_fault(value.type)
+    if problem is not None:
+        span = value.span or region.span
+        yield Fault(f"value {value}: {problem}", span, "type", "use a dtype and extents that exist")
+
+
+def _branch_faults(region: If) -> Iterator[Fault]:
+    span, condition = region.span, region.condition
+    if condition.type != _BOOL:
+        yield Fault(
+            f"the condition {condition} is {condition.type}, not a bool scalar",
+            span, "condition", "compare it, or reduce it with tt.any or tt.all",
+        )
+    for arm, yields in (("then", region.then_yields), ("else", region.else_yields)):
+        yield from _agree(f"the {arm} arm of a branch yields", yields, region.results, region)
+
+
+def _agree(
+    what: str, given: tuple[Value, ...], wanted: tuple[Value, ...], region: If | Loop
+) -> Iterator[Fault]:
+    """Values that flow from ``given`` to ``wanted`` have their number and types."""
+    if len(given) != len(wanted):
+        yield Fault(
+            f"{what} {_count(given)} for {_count(wanted)} ({', '.join(map(str, wanted)) or 'none'})",
+            region.span, "arity", "give one value each",
+        )
+        return
+    for value, target in zip(given, wanted, strict=True):
+        if value.type != target.type:
+            yield Fault(
+                f"{what} {value} of type {value.type} for {target} of type {target.type}",
+                region.span, "type", f"keep the shape and dtype of {target.name or target} with a cast",
+            )
+
+
+def _count(values: tuple[Value, ...]) -> str:
+    return f"{len(values)} value{'' if len(values) == 1 else 's'}"
+
+
+def _domain_faults(region: Loop) -> Iterator[Fault]:
+    span, extents = region.span, region.domain.extents
+    if len(region.indices) != len(extents):
+        yield Fault(
+            f"a region has {len(region.indices)} indices for {len(extents)} extents",
+            span, "domain", "give one index an extent",
+        )
+    for index in region.indices:
+        if index.type != _INDEX_TYPE:
+            message = f"the index {index} is {index.type}, not {_INDEX_TYPE}"
+            yield Fault(message, index.span or span, "domain", "make loop indices int64 scalars")
+    for extent in extents:
+        yield from index_faults(extent, span)
+        constant = constant_of(extent)
+        if constant is not None and constant < 0:
+            message = f"a region over {_names(region)} has the negative extent {constant}"
+            yield Fault(message, span, "domain", "use an extent of 0 or more")
+    if region.domain.where is not None:
+        yield from index_faults(region.domain.where, span)
+
+
+def _names(region: Loop) -> str:
+    return ", ".join(v.name or str(v) for v in region.indices) or "no index"
+
+
+def _carried_faults(region: Loop) -> Iterator[Fault]:
+    for value in region.args:
+        yield from _value_type(value, region)
+    yield from _agree("a region starts from", region.inits, region.args, region)
+    yield from _agree("a region yields", region.yields, region.args, region)
+    yield from _agree("a region leaves", region.args, region.results, region)
+
+
+def _parallel_faults(region: Parallel) -> Iterator[Fault]:
+    if region.bind is not None and region.bind not in BINDINGS:
+        message = f"there is no scope {region.bind!r} to bind a parallel region to"
+        yield Fault(message, region.span, "binding", f"use one of {', '.join(BINDINGS)}")
+    by_index = dependent_values(region.body, region.indices)
+    by_load = dependent_values(region.body, (), lambda op: isinstance(op, Load))
+    for k, value in enumerate(region.yields):
+        reason = "its indices" if value in by_index else "a load in it" if value in by_load else None
+        if reason is not None:
+            named = region.args[k] if k < len(region.args) else value
+            yield Fault(
+                f"{named.name or named} is assigned as a whole by every instance of the parallel region "
+                f"over {_names(region)}, but its value {value} depends on {reason}",
+                value.span or region.span, "competing whole-tile writes",
+                "store each instance's own part, or accumulate in a tt.reduce region",
+            )
+
+
+def _reduce_faults(region: Reduce) -> Iterator[Fault]:
+    if region.policy not in POLICIES:
+        yield Fault(
+            f"policy {region.policy!r} is not one of {', '.join(POLICIES)}",
+            region.span, "policy", f"use policy={POLICIES[0]!r}",
+        )
+    for message, suggestion in check_policy(region):
+        yield Fault(message, region.span, "reduction policy", suggestion)
+    if region.merge is not None:
+        yield from _merge_faults(region, region.merge)
+
+
+def _merge_faults(region: Reduce, merge: Merge) -> Iterator[Fault]:
+    states = region.args
+    for name, part in merge_parts(merge):
+        for value in part.params:
+            yield from _value_type(value, region)
+        yield from _agree(f"the {name} of a merge yields", part.yields, states, region)
+    yield from _agree("a merge's combine joins", (*states, *states), merge.combine.params, region)
+    yield from _agree("a merge's identity takes", (), merge.identity.params, region)
+    if merge.lift is not None:
+        yield from _agree("a merge's lift takes", region.indices, merge.lift.params, region)
+    if merge.builtin is not None:
+        unknown = [fn for fn in merge.builtin if fn not in REDUCIBLE]
+        if unknown or len(merge.builtin) != len(states):
+            listed = ", ".join(merge.builtin) or "none"
+            yield Fault(
+                f"a merge of {_count(states)} has the built-in functions {listed}",
+                region.span, "reduction policy", f"name one of {', '.join(REDUCIBLE)} a state",
+            )
+
+
+def stage_faults(block: Block, pipeline: bool = False) -> Iterator[Fault]:
+    """Stages that are not directly in a pipeline's body, or share a name there."""
+    seen: set[str] = set()
+    for statement in block.statements:
+        match statement:
+            case Stage(name=name) if not pipeline:
+                yield Fault(
+                    f"stage {name!r} is not directly in the body of a pipeline",
+                    statement.span, "stage order", "move it to the outermost level of a tt.pipeline body",
+                )
+            case Stage(name=name) if name in seen:
+                message = f"stage {name!r} appears twice in one pipeline"
+                yield Fault(message, statement.span, "stage order", "give each stage its own name")
+            case Stage(name=name):
+                seen.add(name)
+            case If(then=then, orelse=orelse):
+                yield from stage_faults(then)
+                yield from stage_faults(orelse)
+            case Loop(body=body):
+                yield from stage_faults(body, isinstance(statement, Pipeline))
+                if isinstance(statement, Reduce) and statement.merge is not None:
+                    for _, part in merge_parts(statement.merge):
+                        yield from stage_faults(part.body)
+
+
+def effect_faults(block: Block) -> Iterator[Fault]:
+    """Writes in reductions, and reads or writes in the functions of a merge."""
+    reported: set[int] = set()
+    for statement in walk(block):
+        if not isinstance(statement, Reduce):
+            continue
+        for op in _ops(statement.body):
+            # A reduction within a reduction holds the same ops again.
+            if effects_of(op).writes and id(op) not in reported:
+                reported.add(id(op))
+                yield _effect(op, "writes", "the body of a reduction", "tt.serial for a loop with effects")
+        for name, part in merge_parts(statement.merge) if statement.merge is not None else ():
+            for op in _ops(part.body):
+                effects = effects_of(op)
+                # A lift makes a coordinate's contribution, as the body does, and may read what the body may.
+                if (effects.writes or (effects.reads and name != "lift")) and id(op) not in reported:
+                    reported.add(id(op))
+                    verb = "writes" if effects.writes else "reads"
+                    yield _effect(op, verb, f"the {name} of a merge", "values from before the region")
+
+
+def _ops(block: Block) -> Iterator[Op]:
+    statements: Iterator[Statement] = walk(block)
+    return (statement for statement in statements if isinstance(statement, Op))
+
+
+def _effect(op: Op, verb: str, where: str, remedy: str) -> Fault:
+    effects = effects_of(op)
+    memories = ", ".join(sorted(str(m) for m in (effects.writes or effects.reads)))
+    return Fault(f"{where} {verb} memory {memories}", op.span, "effects", f"use {remedy}")

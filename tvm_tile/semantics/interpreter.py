@@ -1,0 +1,345 @@
+"""The reference interpreter: what a program means, on NumPy arrays, in place.
+
+Regions run one instance after the other, tile operations as whole arrays. Everything that the language
+leaves open (the order of parallel instances, the grouping of tree reductions) is chosen by
+:class:`~tvm_tile.semantics.orders.Orders`, so that a program's independence of it can be tried out.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tvm_tile.errors import IllegalError
+from tvm_tile.ir.dtypes import numpy_dtype
+from tvm_tile.ir.ops import (
+    ArgReduce,
+    Broadcast,
+    Cast,
+    Elementwise,
+    Extract,
+    FromIndex,
+    Full,
+    Iota,
+    Load,
+    Mma,
+    Op,
+    ReduceTile,
+    Reshape,
+    Stage,
+    Store,
+    Transpose,
+)
+from tvm_tile.ir.reductions import TREES, check_policy
+from tvm_tile.ir.regions import (
+    Block,
+    Domain,
+    If,
+    Lambda,
+    Loop,
+    Merge,
+    Parallel,
+    Pipeline,
+    Program,
+    Reduce,
+    Serial,
+    Statement,
+)
+from tvm_tile.ir.structure import walk
+from tvm_tile.ir.values import Value
+from tvm_tile.semantics.arguments import Arguments, bind_arguments
+from tvm_tile.semantics.elementwise import apply_elementwise
+from tvm_tile.semantics.orders import Orders
+from tvm_tile.semantics.report import Report
+from tvm_tile.semantics.rounding import Array, cast, constant
+from tvm_tile.semantics.shadow import Monitor
+from tvm_tile.semantics.tiles import arg_reduce, multiply_accumulate, reduce_tile
+from tvm_tile.semantics.views import (
+    evaluate_index,
+    evaluate_predicate,
+    read_window,
+    window_of,
+    write_window,
+)
+
+__all__ = ["interpret"]
+
+State = tuple[Array, ...]
+Coordinates = tuple[int, ...]
+
+
+def interpret(
+    program: Program,
+    *arrays: Any,
+    order: str | int = "source",
+    reduction: str | int = "source",
+    debug: bool = False,
+) -> Report | None:
+    """Run a program's meaning on arrays, in place.
+
+    Parameters
+    ----------
+    program
+        The program.
+    *arrays
+        One argument a parameter: NumPy arrays (or objects that ``numpy.from_dlpack`` views without a copy)
+        of the parameter's shape and dtype, with any strides; Python or NumPy numbers for run-time
+        scalars.
+    order
+        Order of parallel instances: ``"source"``, ``"reverse"`` or a seed.
+    reduction
+        Grouping, and where admitted order, of tree reductions (regions, ``sum`` and ``prod`` of tiles,
+        matrix products): ``"source"`` is the left fold of the contributions, ``"reverse"`` and seeds are
+        other admitted ones.
+    debug
+        Check every access: promised bounds, initialized reads and noninterference of parallel instances.
+
+    Returns
+    -------
+    Report or None
+        With ``debug``, the domain that was checked.
+
+    Raises
+    ------
+    ArgumentError
+        Arguments that do not fit, overlap without being the same array, or unknown ``order`` or
+        ``reduction``.
+    IllegalError
+        A tree reduction without a merge that admits it; with ``debug``, an access that breaks an
+        obligation. Arrays then hold what was stored before.
+    """
+    orders = Orders(order, reduction)
+    for statement in walk(program.body):
+        if isinstance(statement, Reduce):
+            for message, suggestion in check_policy(statement):
+                raise IllegalError(message, span=statement.span, obligation="order", suggestion=suggestion)
+    arguments = bind_arguments(program, arrays)
+    monitor = Monitor(program, arguments.aliases) if debug else None
+    # Overflow, division by zero and invalid operations have defined results in the language.
+    with np.errstate(all="ignore"):
+        _Machine(arguments, orders, monitor).block(program.body)
+    if monitor is None:
+        return None
+    return Report(
+        program.name,
+        monitor.entries,
+        monitor.instances,
+        monitor.accesses,
+        monitor.elements,
+        orders.order,
+        orders.reduction,
+        arguments.aliases,
+    )
+
+
+class _Machine:
+    """The state of a run: values by id, memories by name.
+
+    Values are never changed in place, so ops may share storage among them; memories are read by copy.
+    """
+
+    def __init__(self, arguments: Arguments, orders: Orders, monitor: Monitor | None) -> None:
+        self._values: dict[int, Array] = dict(arguments.scalars)
+        self._memories = dict(arguments.arrays)
+        self._orders = orders
+        self._monitor = monitor
+
+    def block(self, block: Block) -> None:
+        """Run statements one after the other."""
+        for statement in block.statements:
+            self._statement(statement)
+
+    def _statement(self, statement: Statement) -> None:
+        match statement:
+            case Store():
+                self._store(statement)
+            case Stage():
+                pass
+            case Op():
+                self._values[statement.results[0].id] = self._result(statement)
+            case If(condition, then, orelse, then_yields, else_yields, results):
+                arm, yields = (then, then_yields) if self._values[condition.id] else (orelse, else_yields)
+                self.block(arm)
+                self._assign(results, self._state(yields))
+            case Parallel():
+                self._assign(statement.results, self._parallel(statement))
+            case Reduce():
+                self._assign(statement.results, self._reduce(statement))
+            case Serial() | Pipeline():
+                points = self._points(statement.domain, statement.indices)
+                self._assign(statement.results, self._fold(statement, points))
+            case _:
+                raise TypeError(f"unknown statement {type(statement).__name__}")
+
+    # Values and index arithmetic
+
+    def _state(self, values: Sequence[Value]) -> State:
+        return tuple(self._values[value.id] for value in values)
+
+    def _assign(self, values: Sequence[Value], state: State) -> None:
+        for value, tile in zip(values, state, strict=True):
+            self._values[value.id] = tile
+
+    def _integer(self, value: Value) -> int:
+        return int(self._values[value.id])
+
+    def _optional(self, value: Value | None) -> Array | None:
+        return None if value is None else self._values[value.id]
+
+    # Operations
+
+    def _result(self, op: Op) -> Array:
+        values = self._values
+        match op:
+            case Elementwise(fn=fn, operands=operands):
+                return apply_elementwise(fn, *self._state(operands))
+            case Load():
+                return self._load(op)
+            case Mma(a=a, b=b, acc=acc, ordered=ordered):
+                return multiply_accumulate(
+                    values[a.id], values[b.id], values[acc.id], ordered=ordered, orders=self._orders
+                )
+            case Broadcast(result, operand):
+                return np.broadcast_to(values[operand.id], result.shape)
+            case Cast(result, operand):
+                return cast(values[operand.id], result.dtype)
+            case Full(result, value):
+                return np.full(result.shape, constant(value, result.dtype), numpy_dtype(result.dtype))
+            case FromIndex(index=index):
+                return np.asarray(_wrapped(evaluate_index(index, self._integer)))
+            case Iota(result):
+                return cast(np.arange(result.shape[0]), result.dtype)
+            case Reshape(result, operand):
+                return values[operand.id].reshape(result.shape)
+            case Transpose(operand=operand, permutation=permutation):
+                return values[operand.id].transpose(permutation)
+            case Extract(operand=operand, subscripts=subscripts):
+                tile = values[operand.id]
+                window = window_of(tile.shape, subscripts, self._integer)
+                return read_window(tile, window, np.zeros((), tile.dtype))
+            case ReduceTile(result, operand, axes, combiner, policy=policy, where=where):
+                reduced = reduce_tile(
+                    values[operand.id],
+                    axes,
+                    combiner,
+                    result.dtype,
+                    policy=policy,
+                    where=self._optional(where),
+                    orders=self._orders,
+                )
+                return reduced.reshape(result.shape)
+            case ArgReduce(result, operand, axis, kind, where=where):
+                return arg_reduce(values[operand.id], axis, kind, self._optional(where)).reshape(result.shape)
+        raise TypeError(f"unknown operation {type(op).__name__}")
+
+    def _load(self, op: Load) -> Array:
+        memory = op.view.memory
+        array, mask = self._memories[memory.name], self._optional(op.mask)
+        window = window_of(array.shape, op.view.subscripts, self._integer)
+        if self._monitor is not None:
+            self._monitor.load(op, window, mask)
+        return read_window(array, window, constant(op.fill, memory.dtype), mask)
+
+    def _store(self, op: Store) -> None:
+        array, mask = self._memories[op.view.memory.name], self._optional(op.mask)
+        window = window_of(array.shape, op.view.subscripts, self._integer)
+        if self._monitor is not None:
+            self._monitor.store(op, window, mask)
+        write_window(array, window, self._values[op.value.id], mask)
+
+    # Regions
+
+    def _points(self, domain: Domain, indices: Sequence[Value]) -> Iterator[Coordinates]:
+        """Active coordinates in source order. A negative extent is empty, as ``range`` is."""
+        extents = [evaluate_index(extent, self._integer) for extent in domain.extents]
+        for point in itertools.product(*map(range, extents)):
+            if domain.where is not None:
+                self._place(indices, point)
+                if not evaluate_predicate(domain.where, self._integer):
+                    continue
+            yield point
+
+    def _place(self, indices: Sequence[Value], point: Coordinates) -> None:
+        for index, coordinate in zip(indices, point, strict=True):
+            self._values[index.id] = np.asarray(coordinate, np.int64)
+
+    def _body(self, loop: Loop, point: Coordinates, state: State) -> State:
+        """One iteration: all next states are read at its end, so they change at once."""
+        self._place(loop.indices, point)
+        self._assign(loop.args, state)
+        self.block(loop.body)
+        return self._state(loop.yields)
+
+    def _fold(self, loop: Loop, points: Iterable[Coordinates]) -> State:
+        state = self._state(loop.inits)
+        for point in points:
+            state = self._body(loop, point, state)
+        return state
+
+    def _parallel(self, region: Parallel) -> State:
+        inits = self._state(region.inits)
+        anchored: State | None = None
+        monitor = self._monitor
+        if monitor is not None:
+            monitor.enter(region)
+        first: tuple[tuple[str, int], ...] = ()
+        for point in self._orders.instances(self._points(region.domain, region.indices)):
+            if monitor is not None:
+                monitor.instance(point)
+            state = self._body(region, point, inits)
+            if anchored is None:
+                anchored = state
+                first = monitor.current if monitor is not None else ()
+            elif monitor is not None:
+                for k, (one, other) in enumerate(zip(anchored, state, strict=True)):
+                    if one.tobytes() != other.tobytes():
+                        monitor.competing(region, k, first)
+        if monitor is not None:
+            monitor.leave()
+        return inits if anchored is None else anchored
+
+    def _reduce(self, region: Reduce) -> State:
+        points = self._points(region.domain, region.indices)
+        if region.policy == "fold_right":
+            return self._fold(region, reversed(list(points)))
+        merge = region.merge
+        if region.policy not in TREES or merge is None or not region.args:
+            return self._fold(region, points)
+        seed = self._state(region.inits)
+        identity = self._call(merge.identity, ())
+        lifts = (self._lift(region, merge, identity, point) for point in points)
+        first = next(lifts, None)
+        if first is None:
+            return seed
+        total = self._orders.tree(
+            itertools.chain((first,), lifts),
+            lambda left, right: self._merge(merge, left, right),
+            permute=region.policy == "unordered_tree",
+        )
+        return self._merge(merge, seed, total)
+
+    def _lift(self, region: Reduce, merge: Merge, identity: State, point: Coordinates) -> State:
+        """The contribution of one coordinate as a state of its own."""
+        if merge.lift is None:
+            return self._body(region, point, identity)
+        return self._call(merge.lift, tuple(np.asarray(c, np.int64) for c in point))
+
+    def _merge(self, merge: Merge, left: State, right: State) -> State:
+        if merge.builtin is not None:
+            return tuple(
+                apply_elementwise(fn, a, b) for fn, a, b in zip(merge.builtin, left, right, strict=True)
+            )
+        return self._call(merge.combine, (*left, *right))
+
+    def _call(self, function: Lambda, arguments: State) -> State:
+        self._assign(function.params, arguments)
+        self.block(function.body)
+        return self._state(function.yields)
+
+
+def _wrapped(value: int) -> int:
+    """An exact index as the ``int64`` value that a program sees."""
+    return (value + 2**63) % 2**64 - 2**63
