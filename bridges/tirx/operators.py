@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import tvm_ffi
 from tvm import tirx
 from tvm.ir import StringImm, register_op_attr
 from tvm.ir import _ffi_api as _ir_ffi
@@ -53,6 +54,8 @@ def _register() -> None:
     )
     register_intrin_lowering(REQUIRES_PIPELINE, "default", f=_refuse)
     register_script_namespace("tvm_tile", _Namespace)
+    # Lets the error cross TVM's C++ frames as what it is.
+    tvm_ffi.register_error("UnsupportedError", UnsupportedError)
 
 
 def _define(name: str, description: str, script_name: str, effect: Any) -> None:

@@ -93,9 +93,11 @@ class _Grower:
             return Comparison(op, self.index(visible), self.index(visible))
 
         leaves = st.sampled_from([BoolConst(True), BoolConst(False), comparison(), comparison()])
-        return self.draw(st.recursive(
-            leaves, lambda p: st.one_of(st.builds(And, p, p), st.builds(Or, p, p), st.builds(Not, p)), max_leaves=4
-        ))
+
+        def joined(p: Any) -> Any:
+            return st.one_of(st.builds(And, p, p), st.builds(Or, p, p), st.builds(Not, p))
+
+        return self.draw(st.recursive(leaves, joined, max_leaves=4))
 
     def subscripts(self, visible: tuple[Value, ...]) -> tuple[Any, ...]:
         def one() -> Any:
@@ -104,6 +106,9 @@ class _Grower:
             return Slice(self.index(visible), self.draw(st.integers(0, 5)), self.draw(st.integers(-2, 2)))
 
         return tuple(one() for _ in range(self.draw(st.integers(0, 2))))
+
+    def view(self, visible: tuple[Value, ...]) -> View:
+        return View(self.draw(st.sampled_from(self.memories)), self.subscripts(visible))
 
     def block(
         self, visible: tuple[Value, ...], depth: int, yields: int
@@ -172,7 +177,6 @@ class _Grower:
         bounds = draw(st.sampled_from(["fill", "assume", "odd bounds"]))
         if kind in (12, 13) and not self.memories:
             kind = 3
-        view = View(draw(st.sampled_from(self.memories)), self.subscripts(visible)) if kind in (12, 13) else None
         match kind:
             case 0:
                 return Full(self.value(), draw(NUMBERS))
@@ -201,11 +205,9 @@ class _Grower:
                 axis = draw(st.integers(-1, 3))
                 return ArgReduce(self.value(), pick(), axis, kind_name, draw(st.booleans()), maybe())
             case 12:
-                assert view is not None
-                return Load(self.value(), view, draw(NUMBERS), bounds, maybe())
+                return Load(self.value(), self.view(visible), draw(NUMBERS), bounds, maybe())
             case 13:
-                assert view is not None
-                return Store(view, pick(), bounds, maybe())
+                return Store(self.view(visible), pick(), bounds, maybe())
         return Stage(draw(NAMES))
 
 

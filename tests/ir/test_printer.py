@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -57,12 +58,20 @@ def test_literals_survive_as_written(value):
     assert parsed.body.statements[0].value.text == repr(value)
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(np.float64(0.5), "0.5"), (np.float32(2), "2.0"), (np.int8(-3), "-3"), (np.bool_(True), "True")],
+)
+def test_literals_of_numpy_scalars_are_plain_numbers(value, text):
+    assert Number.of(value).text == text
+
+
 def test_different_literals_print_differently():
     texts = {print_statement(Full(Value(0, INT64), Number.of(v))) for v in (0, 0.0, -0.0, False)}
     assert len(texts) == 4
 
 
-@pytest.mark.parametrize("name", ["gemm", "<lambda>", "größe", "a b", "", 'x"\\y', "λ", "line\nbreak", "𝒳", "if"])
+@pytest.mark.parametrize("name", ["gemm", "<lambda>", "größe", "a b", "", 'x"\\y', "λ", "a\nb", "𝒳", "if"])
 def test_odd_names_survive(name):
     memory = Memory(name, (0,), "float32", None)
     scalar = Value(3, INT64, name)

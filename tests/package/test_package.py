@@ -80,7 +80,8 @@ def test_it_exports_the_public_names_and_nothing_else():
 
 
 def test_tvm_loads_the_backend_entry_point_without_a_warning():
-    code = "import warnings, sys; warnings.simplefilter('error'); import tvm; print('tvm_tile.bridges' in sys.modules)"
+    code = "import warnings, sys; warnings.simplefilter('error'); import tvm; "
+    code += "print('tvm_tile.bridges' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
     assert "tvm_tile" not in done.stderr

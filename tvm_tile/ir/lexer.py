@@ -190,7 +190,8 @@ class Cursor:
     def kind(self, kind: str, what: str) -> Token:
         """Consume a token of one kind."""
         if self.token.kind != kind:
-            self.fail(f"expected {what}, found {self.token}")
+            remedy = "write a value with its id, as in %x.1" if self.at("%") else None
+            self.fail(f"expected {what}, found {self.token}", suggestion=remedy)
         return self.advance()
 
     def word(self, what: str) -> str:

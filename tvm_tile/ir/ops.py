@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tvm_tile.ir.index import IndexExpr
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.values import Memory, Value
@@ -51,8 +53,11 @@ class Number:
 
     @classmethod
     def of(cls, value: bool | int | float) -> Number:
-        """The literal of a Python number."""
-        return cls(repr(value))
+        """The literal of a Python number or a NumPy scalar."""
+        # The text of a NumPy scalar, or of an enum, would name its type.
+        if isinstance(value, (bool, np.bool_)):
+            return cls(repr(bool(value)))
+        return cls(repr(int(value) if isinstance(value, (int, np.integer)) else float(value)))
 
     @property
     def value(self) -> bool | int | float:

@@ -51,7 +51,7 @@ def parse_program(text: str, file: str = "<program text>") -> Program:
     text
         What :func:`~tvm_tile.ir.printer.print_program` prints, or the like written by hand.
     file
-        Name under which errors show the text.
+        Name under which errors show the text; a text parsed later under the same name takes its place.
 
     Raises
     ------

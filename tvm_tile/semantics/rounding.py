@@ -143,7 +143,7 @@ def _fma_float64(a: float, b: float, c: float) -> float:
         rounded = abs(exact.numerator) / exact.denominator
     except OverflowError:
         rounded = math.inf
-    return math.copysign(rounded, exact.numerator)
+    return rounded if exact > 0 else -rounded
 
 
 def constant(number: Number, dtype: str) -> Array:

@@ -1,0 +1,225 @@
+"""The callable that ``tt.build`` gives: a fast path, and the careful one behind it.
+
+The generated function itself checks number, device, dtype, shape, strides, alignment and overlap of its
+arguments in a few hundred nanoseconds. So arguments of types that are known to be safe there go to it as
+they are; only when it refuses, or a type is new, are the arguments looked at one by one, to run the
+program all the same or to say what does not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tvm_tile.bridges.runtime.arguments import Placed, bind_arguments, is_torch_tensor, scalar_converter
+from tvm_tile.bridges.runtime.dlpack import FOREIGN_CODES, array_at, tensor_of
+from tvm_tile.bridges.runtime.overlap import find_overlap, overlaps_itself
+from tvm_tile.bridges.runtime.staging import stage
+from tvm_tile.bridges.runtime.threads import apply_to_calling_thread
+from tvm_tile.errors import ArgumentError
+from tvm_tile.ir.dtypes import bits, numpy_dtype
+from tvm_tile.ir.regions import Program
+from tvm_tile.ir.values import Memory, Value
+from tvm_tile.relations.proof import Proof
+
+if TYPE_CHECKING:
+    import tvm
+    from tvm.target import Target
+
+    from tvm_tile.bridges.runtime.artifact import Artifact
+
+__all__ = ["Executable"]
+
+_Step = Callable[[Any], Any] | None
+
+#: What the generated function raises, before it does anything, on arguments that it does not take.
+_REFUSALS = (BufferError, TypeError, ValueError)
+
+_SOURCE_KINDS = ("ll", "asm")
+
+
+class _NotAsIs(TypeError):
+    """An argument needs the careful path."""
+
+
+class Executable:
+    """A built program. Call it with the program's arguments, in order; it runs in place.
+
+    Arguments are NumPy arrays, torch CPU tensors, TVM tensors or anything else in CPU memory with
+    ``__dlpack__``, and Python or NumPy numbers for run-time scalars. Memory is used where it is; only
+    arrays with unaligned elements are copied and copied back.
+
+    Raises
+    ------
+    ArgumentError
+        On a call: what does not fit, with the name of the parameter. On construction: the program writes
+        a parameter whose own elements overlap.
+    """
+
+    def __init__(self, program: Program, artifact: Artifact) -> None:
+        self._program = program
+        self._artifact = artifact
+        self._function = artifact.function
+        self._written = program.writes
+        self._alignments = {m.name: n for m, n in zip(program.tensors, artifact.alignments, strict=True)}
+        # From the types of the arguments to what is done with each before the call; None is nothing at all.
+        self._plans: dict[tuple[type, ...], tuple[_Step, ...] | None] = {}
+        self._proofs: dict[tuple[frozenset[str], ...], Proof] = {}
+        for memory in program.tensors:
+            if memory in self._written and overlaps_itself(memory):
+                raise ArgumentError(
+                    f"parameter {memory.name} is written by the program, but elements of an array with shape "
+                    f"{memory.shape} and strides {memory.element_strides} overlap",
+                    suggestion=f"{memory.name}.copy()",
+                )
+
+    def __call__(self, *arguments: Any) -> None:
+        apply_to_calling_thread()
+        try:
+            plan = self._plans[tuple(map(type, arguments))]
+        except KeyError:
+            return self._call_checked(arguments, None)
+        try:
+            if plan is None:
+                self._function(*arguments)
+            else:
+                self._function(*[
+                    argument if step is None else step(argument)
+                    for step, argument in zip(plan, arguments, strict=True)
+                ])
+        except _REFUSALS as refusal:
+            return self._call_checked(arguments, refusal)
+        return None
+
+    def _call_checked(self, arguments: Sequence[Any], refusal: Exception | None) -> None:
+        """Look at every argument, then run or say what does not fit."""
+        bound = bind_arguments(self._program, arguments)
+        overlap = find_overlap([b for b in bound if isinstance(b, Placed)], self._written)
+        function = self._function
+        if overlap.groups:
+            self._require_alias_proof(overlap.groups)
+        if overlap.groups or overlap.interleaved:
+            function = self._artifact.aliasing_function()
+        staging = stage(bound, self._written, self._alignments)
+        if refusal is not None and not staging.changed and function is self._function:
+            raise refusal
+        function(*staging.operands)
+        staging.copy_back()
+        if refusal is None or any(_is_read_only(argument) for argument in arguments):
+            self._remember(arguments)
+
+    def _require_alias_proof(self, groups: tuple[frozenset[str], ...]) -> None:
+        from tvm_tile.semantics.aliasing import prove_alias_pattern
+
+        proof = self._proofs.get(groups)
+        if proof is None:
+            proof = self._proofs[groups] = prove_alias_pattern(self._program, groups)
+        if not proof.is_proved:
+            names = "; ".join(" and ".join(sorted(group)) for group in groups)
+            raise ArgumentError(
+                f"parameters {names} got identical views of one array, the program writes it, and that this "
+                f"causes no conflict is {proof}",
+                obligation="noninterference under aliasing",
+                suggestion="pass a copy",
+            )
+
+    def _remember(self, arguments: Sequence[Any]) -> None:
+        """Let arguments of these types go straight to the generated function, if it is safe with them."""
+        import tvm_ffi
+
+        steps: list[_Step] = []
+        for param, argument in zip(self._program.params, arguments, strict=True):
+            if isinstance(param, Value):
+                steps.append(scalar_converter(param))
+            elif type(argument) is np.ndarray:
+                if param.dtype in FOREIGN_CODES or _is_read_only(argument):
+                    steps.append(_export(param, param in self._written))
+                else:
+                    steps.append(None)
+            elif isinstance(argument, tvm_ffi.Tensor):
+                steps.append(None)
+            elif is_torch_tensor(argument):
+                steps.append(_take_torch_written if param in self._written else _take_torch_read)
+            else:
+                return
+        self._plans[tuple(map(type, arguments))] = tuple(steps) if any(steps) else None
+
+    @property
+    def program(self) -> Program:
+        """The program that was built."""
+        return self._program
+
+    @property
+    def target(self) -> Target:
+        """What it was built for."""
+        return self._artifact.target
+
+    @property
+    def mod(self) -> tvm.IRModule:
+        """The TIRx module that the code was generated from."""
+        return self._artifact.module
+
+    @property
+    def function(self) -> Any:
+        """The generated function, without anything around it; it takes TVM tensors and what converts to them."""
+        return self._function
+
+    def source(self, kind: str | None = None) -> str:
+        """Generated text.
+
+        Parameters
+        ----------
+        kind
+            ``"ll"`` for LLVM IR (the default) or ``"asm"`` for assembly.
+        """
+        if kind is None:
+            kind = _SOURCE_KINDS[0]
+        if kind not in _SOURCE_KINDS:
+            raise ArgumentError(
+                f"there is no source of kind {kind!r} for {self.target.kind.name}",
+                suggestion=f"one of the kinds {', '.join(map(repr, _SOURCE_KINDS))}",
+            )
+        return str(self._artifact.library.inspect_source(kind))
+
+    def __repr__(self) -> str:
+        params = ", ".join(
+            f"{p.name} {p.dtype}{list(p.shape)}" if isinstance(p, Memory) else f"{p.name or p} {p.dtype}"
+            for p in self._program.params
+        )
+        return f"<Executable {self._program.name}({params}) for {self.target.kind.name}>"
+
+
+def _is_read_only(argument: Any) -> bool:
+    return type(argument) is np.ndarray and not argument.flags.writeable
+
+
+def _export(memory: Memory, written: bool) -> Callable[[Any], Any]:
+    """Step for NumPy arrays that NumPy does not export: read-only, or of an element type that it does not know."""
+    dtype, itemsize = memory.dtype, bits(memory.dtype) // 8
+    expected, raw, foreign = numpy_dtype(dtype), np.dtype(f"u{itemsize}"), dtype in FOREIGN_CODES
+
+    def export(array: np.ndarray) -> Any:
+        if array.dtype != expected:
+            raise _NotAsIs
+        if not array.flags.writeable:
+            if written:
+                raise _NotAsIs
+            address = array.__array_interface__["data"][0]
+            return tensor_of(array_at(address, array.shape, array.strides, itemsize, array), dtype)
+        return tensor_of(array.view(raw), dtype) if foreign else array
+
+    return export
+
+
+def _take_torch_written(tensor: Any) -> Any:
+    if tensor.requires_grad or tensor.is_neg():
+        raise _NotAsIs
+    return tensor
+
+
+def _take_torch_read(tensor: Any) -> Any:
+    if tensor.is_neg():
+        raise _NotAsIs
+    return tensor.detach() if tensor.requires_grad else tensor

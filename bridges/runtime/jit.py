@@ -1,0 +1,133 @@
+"""Calling a kernel: specialize, build and run, with both results kept.
+
+Two caches. The first is keyed by what specialization sees: the kernel, the arrays' shapes, strides and
+dtypes, the constants, and what the kernel's Python source captures. A hit costs a few microseconds and
+traces nothing. The second is keyed by the structure of the traced program, so kernels that come to the
+same program share its code.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tvm_tile.bridges.runtime.cache import CacheInfo, OnceCache
+from tvm_tile.bridges.runtime.executable import Executable
+from tvm_tile.ir.regions import Program
+
+if TYPE_CHECKING:
+    from tvm.target import Target
+
+    from tvm_tile.bridges.runtime.artifact import Artifact
+
+__all__ = ["cache_clear", "cache_info", "executable_of", "run_kernel"]
+
+_specializations: OnceCache[tuple[Any, Executable]] = OnceCache(1024)
+_artifacts: OnceCache[Artifact] = OnceCache(256)
+
+_TARGET = "llvm"
+
+_IMMUTABLE = (int, bool, str, bytes, complex, type(None), type, np.dtype, enum.Enum)
+
+
+class _NoKeyError(Exception):
+    """Something that cannot stand in a key: it could change without the key noticing."""
+
+
+def run_kernel(kernel: Any, args: Sequence[Any], constants: Mapping[str, Any]) -> None:
+    """Run a kernel in place on arrays and numbers, specializing and building where that was not done before.
+
+    Parameters
+    ----------
+    kernel
+        The kernel, with ``trace`` and ``captured_state``.
+    args
+        Positional arguments.
+    constants
+        Keyword arguments: the compile-time constants.
+    """
+    try:
+        # The id is that of a living kernel, as its entry holds it.
+        key: Hashable = (
+            id(kernel),
+            tuple([_signature(argument) for argument in args]),
+            tuple([(name, _frozen(value)) for name, value in constants.items()]) if constants else (),
+            kernel.captured_state(),
+        )
+        hash(key)
+    except (_NoKeyError, TypeError):
+        _specialize(kernel, args, constants)(*args)
+        return
+    _, executable = _specializations.get(key, lambda: (kernel, _specialize(kernel, args, constants)))
+    executable(*args)
+
+
+def _specialize(kernel: Any, args: Sequence[Any], constants: Mapping[str, Any]) -> Executable:
+    from tvm_tile.bridges.tirx.target import resolve_target
+
+    program = kernel.trace(*map(_traceable, args), **constants)
+    return executable_of(program, resolve_target(_TARGET))
+
+
+def executable_of(program: Program, target: Target) -> Executable:
+    """Executable of a verified program, of code that an equal program may have been built to before.
+
+    Names are no part of a program's structure, but of its code: messages and functions show them.
+    """
+    from tvm_tile.bridges.runtime.artifact import compile_program
+
+    names = (program.name, *(param.name for param in program.params))
+    key = (program.structural_hash(), names, str(target))
+    return Executable(program, _artifacts.get(key, lambda: compile_program(program, target)))
+
+
+def cache_info() -> dict[str, CacheInfo]:
+    """Counts of the two caches, ``"specializations"`` and ``"programs"``."""
+    return {"specializations": _specializations.info(), "programs": _artifacts.info()}
+
+
+def cache_clear() -> None:
+    """Drop all specializations and generated code; executables in use stay valid."""
+    _specializations.clear()
+    _artifacts.clear()
+
+
+def _signature(argument: Any) -> Hashable:
+    """What specialization sees of an argument."""
+    kind = type(argument)
+    if kind is np.ndarray:
+        return argument.shape, argument.strides, argument.dtype
+    if kind in (int, float, bool) or isinstance(argument, np.generic):
+        return kind
+    module = kind.__module__
+    if module.startswith("torch"):
+        return kind, tuple(argument.shape), argument.stride(), argument.dtype, argument.device.type
+    if module.startswith(("tvm.", "tvm_ffi.")) and hasattr(argument, "strides"):
+        return kind, tuple(argument.shape), tuple(argument.strides), str(argument.dtype), str(argument.device)
+    raise _NoKeyError
+
+
+def _frozen(value: Any) -> Hashable:
+    """A constant as part of a key: equal only for constants that are the same in every way that matters."""
+    if isinstance(value, (float, np.generic)):
+        # Equal floats may differ: 0.0 and -0.0; and a NaN differs from itself.
+        return type(value), repr(value)
+    if isinstance(value, _IMMUTABLE):
+        return type(value), value
+    if isinstance(value, (tuple, list)):
+        return type(value), tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return dict, tuple((_frozen(key), _frozen(item)) for key, item in value.items())
+    raise _NoKeyError
+
+
+def _traceable(argument: Any) -> Any:
+    """An array to specialize with; elements that are no whole number of elements apart are run from a dense copy."""
+    if isinstance(argument, np.ndarray) and argument.dtype.itemsize:
+        odd = any(s % argument.dtype.itemsize for n, s in zip(argument.shape, argument.strides, strict=True) if n > 1)
+        if odd and argument.size:
+            return np.empty(argument.shape, argument.dtype)
+    return argument

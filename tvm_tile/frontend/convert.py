@@ -1,0 +1,147 @@
+"""Conversion of live Python functions for capture: same closure cells, globals and defaults, rewritten body."""
+
+from __future__ import annotations
+
+import __future__
+
+import ast
+import functools
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType, MethodType
+from typing import Any
+
+from tvm_tile.frontend.bodies import Body
+from tvm_tile.frontend.positions import is_library_file, register_converted, was_converted
+from tvm_tile.frontend.rewrite import RUNTIME, rewritten
+from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_of
+
+__all__ = ["callable_for_capture", "converted_function"]
+
+_GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
+_FUTURE = functools.reduce(
+    lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0
+)
+# Builtins that call a function for each item; what they are given is converted too.
+_HIGHER_ORDER = (map, filter, functools.reduce)
+
+# By the identity of the code, which the entry keeps alive: equal code may come from two files.
+_cache: dict[int, tuple[CodeType, CodeType, tuple[Body, ...]] | None] = {}
+_unconvertible: dict[int, CodeType] = {}
+
+
+def converted_function(
+    function: FunctionType, definition: Definition, runtime: Callable[[tuple[Body, ...], str], object]
+) -> FunctionType:
+    """The function rewritten for capture.
+
+    Parameters
+    ----------
+    function
+        The live function; its globals, closure cells and defaults are shared.
+    definition
+        Its syntax tree.
+    runtime
+        Makes the object that the rewritten body calls, from the facts about its bodies and its file.
+    """
+    original = function.__code__
+    entry = _cache.get(id(original))
+    if entry is None:
+        code, bodies = _compiled(original, definition)
+        entry = _cache[id(original)] = (original, code, bodies)
+    _, code, bodies = entry
+    cells = dict(zip(original.co_freevars, function.__closure__ or (), strict=True))
+    cells[RUNTIME] = CellType(runtime(bodies, definition.file))
+    closure = tuple(cells[name] for name in code.co_freevars)
+    result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
+    result.__kwdefaults__ = function.__kwdefaults__
+    result.__qualname__ = function.__qualname__
+    result.__module__ = function.__module__
+    result.__dict__.update(function.__dict__)
+    return result
+
+
+def _compiled(original: CodeType, definition: Definition) -> tuple[CodeType, tuple[Body, ...]]:
+    assert isinstance(definition.node, (ast.FunctionDef, ast.Lambda))
+    node, bodies = rewritten(definition.node)
+    inner: ast.stmt = ast.Expr(node) if isinstance(node, ast.Lambda) else node
+    if definition.class_name is not None:
+        # Private names are mangled by the class around them; the class itself is never made.
+        inner = ast.ClassDef(definition.class_name, [], [], [inner], [])
+    parameters = [ast.arg(name) for name in dict.fromkeys((*original.co_freevars, RUNTIME))]
+    outer = ast.FunctionDef(
+        "__tt_outer__", ast.arguments([], parameters, None, [], [], None, []), [inner], [], lineno=1, col_offset=0
+    )
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    flags = original.co_flags & _FUTURE
+    compiled = compile(module, definition.file, "exec", flags=flags, dont_inherit=True)
+    code = _find(compiled, original.co_name, definition.class_name)
+    register_converted(code)
+    return code, bodies
+
+
+def _find(code: CodeType, name: str, class_name: str | None) -> CodeType:
+    path = ["__tt_outer__", *([class_name] if class_name is not None else []), name]
+    for part in path:
+        code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == part)
+    return code
+
+
+def callable_for_capture(function: Any, runtime: Callable[[tuple[Body, ...], str], object]) -> Any:
+    """What to call in place of a function during capture.
+
+    User-defined Python functions with source are converted, through methods, :class:`functools.partial`
+    and objects with ``__call__``; everything else is called as it is.
+    """
+    match function:
+        case FunctionType():
+            definition = _convertible(function)
+            return function if definition is None else converted_function(function, definition, runtime)
+        case MethodType():
+            return MethodType(callable_for_capture(function.__func__, runtime), function.__self__)
+        case functools.partial():
+            inner = callable_for_capture(function.func, runtime)
+            return functools.partial(inner, *function.args, **function.keywords)
+        case type():
+            if function in (map, filter):
+                return _with_converted_argument(function, runtime)
+            return function
+    if function is functools.reduce:
+        return _with_converted_argument(function, runtime)
+    method = getattr(type(function), "__call__", None)
+    if isinstance(method, FunctionType) and not is_library_file(method.__code__.co_filename):
+        return MethodType(callable_for_capture(method, runtime), function)
+    return function
+
+
+def _with_converted_argument(function: Any, runtime: Callable[[tuple[Body, ...], str], object]) -> Any:
+    def call(first: Any, *rest: Any) -> Any:
+        return function(callable_for_capture(first, runtime), *rest)
+
+    return call
+
+
+def _convertible(function: FunctionType) -> Definition | None:
+    code = function.__code__
+    if was_converted(code) or code.co_flags & _GENERATORS or id(code) in _unconvertible:
+        return None
+    definition = None
+    if not is_library_file(code.co_filename) or _uses_language(function):
+        try:
+            definition = definition_of(function)
+        except SourceNotFoundError:
+            # It runs as plain Python, where a region loop or a branch on a tile explains itself.
+            definition = None
+    if definition is None:
+        _unconvertible[id(code)] = code
+    return definition
+
+
+def _uses_language(function: FunctionType) -> bool:
+    """Whether a function of an installed distribution lives in a module that imports this package."""
+    if (function.__module__ or "").split(".")[0] == "tvm_tile":
+        return False
+    for value in list(function.__globals__.values()):
+        module = getattr(value, "__name__", None) if isinstance(value, type(ast)) else getattr(value, "__module__", None)
+        if isinstance(module, str) and module.split(".")[0] == "tvm_tile":
+            return True
+    return False
