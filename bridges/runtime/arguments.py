@@ -5,6 +5,7 @@ This is the slow way of a call; it inspects every argument and never copies one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +21,15 @@ from tvm_tile.ir.values import Memory, Value
 __all__ = ["Placed", "bind_arguments", "is_torch_tensor", "place", "scalar_converter"]
 
 _CPU = 1
-_DEVICE_NAMES = {2: "cuda", 3: "cuda_host", 4: "opencl", 7: "vulkan", 8: "metal", 10: "rocm", 13: "cuda_managed"}
+_DEVICE_NAMES = {
+    2: "cuda",
+    3: "cuda_host",
+    4: "opencl",
+    7: "vulkan",
+    8: "metal",
+    10: "rocm",
+    13: "cuda_managed",
+}
 
 
 @dataclass(frozen=True)
@@ -85,24 +94,32 @@ def bind_arguments(program: Program, arguments: Sequence[Any]) -> list[Placed | 
         )
     written = program.writes
     return [
-        scalar_converter(param)(argument) if isinstance(param, Value) else place(param, argument, param in written)
+        scalar_converter(param)(argument)
+        if isinstance(param, Value)
+        else place(param, argument, param in written)
         for param, argument in zip(program.params, arguments, strict=True)
     ]
 
 
 def place(memory: Memory, argument: Any, written: bool) -> Placed:
     """Check one tensor argument: kind, device, dtype, shape, strides, and whether it can be written."""
-    placed = _place_array(memory, argument, written) if isinstance(argument, np.ndarray) else _place_tensor(memory, argument, written)
+    look = _place_array if isinstance(argument, np.ndarray) else _place_tensor
+    placed = look(memory, argument, written)
     expected = tuple(s * placed.itemsize for s in memory.element_strides)
     odd = any(s % placed.itemsize for s in placed.relevant_strides)
     if not odd and placed.relevant_strides != Placed(memory, None, 0, expected).relevant_strides:
         got = tuple(s // placed.itemsize for s in placed.strides)
         raise ArgumentError(
             f"parameter {memory.name} expects strides {memory.element_strides} in elements, got {got}",
-            suggestion=f"np.ascontiguousarray({memory.name})" if memory.strides is None
+            suggestion=_contiguous(memory.name, argument)
+            if memory.strides is None
             else f"trace the kernel with this array as {memory.name}",
-        )  # fmt: skip
+        )
     return placed
+
+
+def _contiguous(name: str, argument: Any) -> str:
+    return f"{name}.contiguous()" if is_torch_tensor(argument) else f"np.ascontiguousarray({name})"
 
 
 def _place_array(memory: Memory, array: np.ndarray, written: bool) -> Placed:
@@ -180,10 +197,11 @@ def _check_torch_device(memory: Memory, tensor: Any) -> None:
             f"parameter {memory.name} expects memory of the CPU, got a tensor on {tensor.device}",
             suggestion=f"{memory.name}.cpu()",
         )
-    if str(tensor.layout) != "torch.strided" or tensor.is_neg():
+    strided = str(tensor.layout) == "torch.strided"
+    if not strided or tensor.is_neg():
         raise ArgumentError(
-            f"parameter {memory.name} expects a dense tensor, got one whose elements are not in memory as they are",
-            suggestion=f"{memory.name}.to_dense()" if str(tensor.layout) != "torch.strided" else f"{memory.name}.clone()",
+            f"parameter {memory.name} expects a dense tensor, got one with its elements in another form",
+            suggestion=f"{memory.name}.resolve_neg()" if strided else f"{memory.name}.to_dense()",
         )
 
 
@@ -204,7 +222,7 @@ def _check_dtype(memory: Memory, dtype: Any) -> None:
     if name != memory.dtype:
         raise ArgumentError(
             f"parameter {memory.name} expects dtype {memory.dtype}, got {name}",
-            suggestion=f"{memory.name}.astype({memory.dtype!r}), or trace the kernel with this array",
+            suggestion=f"convert {memory.name} to {memory.dtype}, or trace the kernel with this array",
         )
 
 
@@ -244,7 +262,8 @@ def scalar_converter(param: Value) -> Callable[[Any], bool | int | float]:
             except (TypeError, ValueError):
                 raise refuse(argument) from None
             except OverflowError:
-                return float("inf") if argument > 0 else float("-inf")
+                # An integer beyond the largest float.
+                return math.inf if int(argument) > 0 else -math.inf
         raise refuse(argument)
 
     width = bits(dtype)

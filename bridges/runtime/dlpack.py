@@ -62,7 +62,9 @@ class _Interface:
         self.owner = owner
 
 
-def array_at(address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, owner: Any) -> np.ndarray:
+def array_at(
+    address: int, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int, owner: Any
+) -> np.ndarray:
     """A writable array of raw unsigned elements over memory that someone else owns.
 
     The memory may be unaligned, or belong to a read-only array: whoever asks for this view promises to

@@ -76,6 +76,7 @@ class Executable:
                 )
 
     def __call__(self, *arguments: Any) -> None:
+        """Run in place."""
         apply_to_calling_thread()
         try:
             plan = self._plans[tuple(map(type, arguments))]
@@ -85,10 +86,12 @@ class Executable:
             if plan is None:
                 self._function(*arguments)
             else:
-                self._function(*[
-                    argument if step is None else step(argument)
-                    for step, argument in zip(plan, arguments, strict=True)
-                ])
+                self._function(
+                    *[
+                        argument if step is None else step(argument)
+                        for step, argument in zip(plan, arguments, strict=True)
+                    ]
+                )
         except _REFUSALS as refusal:
             return self._call_checked(arguments, refusal)
         return None
@@ -141,7 +144,7 @@ class Executable:
             elif isinstance(argument, tvm_ffi.Tensor):
                 steps.append(None)
             elif is_torch_tensor(argument):
-                steps.append(_take_torch_written if param in self._written else _take_torch_read)
+                steps.append(_take_torch(param in self._written))
             else:
                 return
         self._plans[tuple(map(type, arguments))] = tuple(steps) if any(steps) else None
@@ -163,7 +166,7 @@ class Executable:
 
     @property
     def function(self) -> Any:
-        """The generated function, without anything around it; it takes TVM tensors and what converts to them."""
+        """The generated function with nothing around it; it takes TVM tensors and what converts to them."""
         return self._function
 
     def source(self, kind: str | None = None) -> str:
@@ -196,7 +199,7 @@ def _is_read_only(argument: Any) -> bool:
 
 
 def _export(memory: Memory, written: bool) -> Callable[[Any], Any]:
-    """Step for NumPy arrays that NumPy does not export: read-only, or of an element type that it does not know."""
+    """Step for NumPy arrays that NumPy does not export: read-only, or of an element type foreign to it."""
     dtype, itemsize = memory.dtype, bits(memory.dtype) // 8
     expected, raw, foreign = numpy_dtype(dtype), np.dtype(f"u{itemsize}"), dtype in FOREIGN_CODES
 
@@ -213,13 +216,19 @@ def _export(memory: Memory, written: bool) -> Callable[[Any], Any]:
     return export
 
 
-def _take_torch_written(tensor: Any) -> Any:
-    if tensor.requires_grad or tensor.is_neg():
-        raise _NotAsIs
-    return tensor
+def _take_torch(written: bool) -> Callable[[Any], Any]:
+    """Step for torch tensors: what TVM would take without a word, or choke on, goes the careful path."""
+    import torch
 
+    strided = torch.strided
 
-def _take_torch_read(tensor: Any) -> Any:
-    if tensor.is_neg():
-        raise _NotAsIs
-    return tensor.detach() if tensor.requires_grad else tensor
+    def take(tensor: Any) -> Any:
+        if not tensor.is_cpu or tensor.layout is not strided or tensor.is_neg():
+            raise _NotAsIs
+        if not tensor.requires_grad:
+            return tensor
+        if written:
+            raise _NotAsIs
+        return tensor.detach()
+
+    return take

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
     from tvm_tile.bridges.runtime.artifact import Artifact
+    from tvm_tile.frontend.kernel import Kernel
 
 __all__ = ["cache_clear", "cache_info", "executable_of", "run_kernel"]
 
@@ -37,18 +38,20 @@ class _NoKeyError(Exception):
     """Something that cannot stand in a key: it could change without the key noticing."""
 
 
-def run_kernel(kernel: Any, args: Sequence[Any], constants: Mapping[str, Any]) -> None:
+def run_kernel(kernel: Kernel, args: Sequence[Any], constants: Mapping[str, Any]) -> None:
     """Run a kernel in place on arrays and numbers, specializing and building where that was not done before.
 
     Parameters
     ----------
     kernel
-        The kernel, with ``trace`` and ``captured_state``.
+        The kernel that is called.
     args
         Positional arguments.
     constants
-        Keyword arguments: the compile-time constants.
+        Keyword arguments: the compile-time constants, and arguments that are passed by name.
     """
+    if len(args) != len(kernel.signature.parameters):
+        args, constants = kernel.bind(tuple(args), dict(constants))
     try:
         # The id is that of a living kernel, as its entry holds it.
         key: Hashable = (
@@ -65,7 +68,7 @@ def run_kernel(kernel: Any, args: Sequence[Any], constants: Mapping[str, Any]) -
     executable(*args)
 
 
-def _specialize(kernel: Any, args: Sequence[Any], constants: Mapping[str, Any]) -> Executable:
+def _specialize(kernel: Kernel, args: Sequence[Any], constants: Mapping[str, Any]) -> Executable:
     from tvm_tile.bridges.tirx.target import resolve_target
 
     program = kernel.trace(*map(_traceable, args), **constants)
@@ -97,7 +100,7 @@ def cache_clear() -> None:
 
 def _signature(argument: Any) -> Hashable:
     """What specialization sees of an argument."""
-    kind = type(argument)
+    kind: type = type(argument)
     if kind is np.ndarray:
         return argument.shape, argument.strides, argument.dtype
     if kind in (int, float, bool) or isinstance(argument, np.generic):
@@ -125,9 +128,10 @@ def _frozen(value: Any) -> Hashable:
 
 
 def _traceable(argument: Any) -> Any:
-    """An array to specialize with; elements that are no whole number of elements apart are run from a dense copy."""
+    """What to specialize with; an array whose strides are no whole elements runs from a dense copy."""
     if isinstance(argument, np.ndarray) and argument.dtype.itemsize:
-        odd = any(s % argument.dtype.itemsize for n, s in zip(argument.shape, argument.strides, strict=True) if n > 1)
+        axes = zip(argument.shape, argument.strides, strict=True)
+        odd = any(stride % argument.dtype.itemsize for extent, stride in axes if extent > 1)
         if odd and argument.size:
             return np.empty(argument.shape, argument.dtype)
     return argument

@@ -77,7 +77,9 @@ def _join(groups: list[set[str]], a: str, b: str) -> None:
 
 def _refuse_if_shared(a: Placed, b: Placed) -> None:
     names = f"parameters {a.memory.name} and {b.memory.name}"
-    first, second = (array_at(p.address, p.memory.shape, p.relevant_strides, p.itemsize, p.argument) for p in (a, b))
+    first, second = (
+        array_at(p.address, p.memory.shape, p.relevant_strides, p.itemsize, p.argument) for p in (a, b)
+    )
     try:
         if not np.shares_memory(first, second, max_work=_WORK):  # type: ignore[arg-type]
             return

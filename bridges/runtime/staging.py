@@ -92,7 +92,9 @@ def _goes_as_it_is(placed: Placed) -> bool:
         return False
     if isinstance(argument, tvm_ffi.Tensor):
         return True
-    return type(argument) is np.ndarray and argument.flags.writeable and placed.memory.dtype not in FOREIGN_CODES
+    return (
+        type(argument) is np.ndarray and argument.flags.writeable and placed.memory.dtype not in FOREIGN_CODES
+    )
 
 
 def _reviewed(placed: Placed) -> Any:
@@ -102,7 +104,9 @@ def _reviewed(placed: Placed) -> Any:
         # Strides that TVM compares even though there is nothing to reach; and an address that is never used.
         return tensor_of(_temporary(memory, placed.itemsize, 1), memory.dtype)
     strides = tuple(s * placed.itemsize for s in memory.element_strides)
-    return tensor_of(array_at(placed.address, memory.shape, strides, placed.itemsize, placed.argument), memory.dtype)
+    return tensor_of(
+        array_at(placed.address, memory.shape, strides, placed.itemsize, placed.argument), memory.dtype
+    )
 
 
 def _temporary(memory: Memory, itemsize: int, alignment: int) -> np.ndarray:

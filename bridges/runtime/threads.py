@@ -22,7 +22,13 @@ from typing import Any
 
 from tvm_tile.errors import ArgumentError
 
-__all__ = ["ENVIRONMENT_VARIABLE", "apply_to_calling_thread", "get_num_threads", "set_num_threads", "usable_cores"]
+__all__ = [
+    "ENVIRONMENT_VARIABLE",
+    "apply_to_calling_thread",
+    "get_num_threads",
+    "set_num_threads",
+    "usable_cores",
+]
 
 ENVIRONMENT_VARIABLE = "TVM_TILE_NUM_THREADS"
 
@@ -112,7 +118,7 @@ def set_num_threads(n: int) -> None:
     with _lock:
         if _state.limit is not None and number > _state.limit:
             raise ArgumentError(
-                f"{number} threads are more than the {_state.limit} of the thread pool, which has already started",
+                f"{number} threads are more than the {_state.limit} of the thread pool that has started",
                 suggestion=f"call tt.set_num_threads({number}) before the first call, "
                 f"or start with {ENVIRONMENT_VARIABLE}={number} in the environment",
             )
@@ -151,8 +157,8 @@ def _configure() -> None:
             with _unbound_threads():
                 tvm_ffi.get_global_func("runtime.config_threadpool")(_SHARE_CORES, 1, ["0"])
             _log.warning(
-                "this process was forked from one whose thread pool had started, and runs tile programs on one "
-                "thread; start it with the 'spawn' method to use %d",
+                "this process was forked from one whose thread pool had started, and runs tile programs on "
+                "one thread; start it with the 'spawn' method to use %d",
                 wanted,
             )
             _thread.applied = wanted
@@ -172,9 +178,12 @@ def _configure_pool(tvm_ffi: Any, wanted: int) -> None:
     used = int(tvm_ffi.get_global_func("runtime.NumThreads")())
     if used < wanted:
         _log.warning(
-            "the TVM thread pool of thread %r was started elsewhere with %d threads, so tile programs run on %d "
-            "there instead of %d; run a tile program first, or start with TVM_NUM_THREADS=%d in the environment",
-            threading.current_thread().name, used, used, wanted, wanted,
+            "the TVM thread pool of thread %r was started elsewhere with %d threads, so tile programs run on "
+            "that many instead of %d; run a tile program first, or start with TVM_NUM_THREADS=%d set",
+            threading.current_thread().name,
+            used,
+            wanted,
+            wanted,
         )
         return
     _state.limit = _thread.capacity if _state.limit is None else min(_state.limit, _thread.capacity)

@@ -33,7 +33,6 @@ def _pipeline() -> tuple[Any, Any, Any]:
     """Module pass, host finalization and device finalization, as TVM's registry wants them."""
     tirx_pass, finalize_host, finalize_device = tirx_pipeline()
 
-    @tvm.transform.module_pass(opt_level=0, name=PIPELINE)
     def run(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
         unmarked = {
             var: _without_mark(func) if isinstance(func, tirx.PrimFunc) else func
@@ -41,7 +40,8 @@ def _pipeline() -> tuple[Any, Any, Any]:
         }
         return tirx_pass(tvm.IRModule(unmarked, attrs=mod.attrs))
 
-    return run, finalize_host, finalize_device
+    module_pass = tvm.transform.module_pass(run, opt_level=0, name=PIPELINE)
+    return module_pass, finalize_host, finalize_device
 
 
 def mark_requires_pipeline(func: tirx.PrimFunc) -> tirx.PrimFunc:

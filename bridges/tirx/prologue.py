@@ -25,12 +25,15 @@ __all__ = ["GUARD_PREFIX", "argument_guards", "byte_range"]
 #: Start of the message of every failed guard.
 GUARD_PREFIX = "tvm_tile argument guard"
 
+
 def byte_range(memory: Memory) -> tuple[int, int] | None:
     """Bytes that a memory spans, ``[low, high)`` relative to its first element; ``None`` if it is empty."""
     if 0 in memory.shape:
         return None
     itemsize = bits(memory.dtype) // 8
-    reach = [(extent - 1) * stride for extent, stride in zip(memory.shape, memory.element_strides, strict=True)]
+    reach = [
+        (extent - 1) * stride for extent, stride in zip(memory.shape, memory.element_strides, strict=True)
+    ]
     low = sum(r for r in reach if r < 0)
     high = sum(r for r in reach if r > 0) + 1
     return low * itemsize, high * itemsize
@@ -76,7 +79,9 @@ def argument_guards(
         statements.append(tirx.Bind(address, address_of(tirx.buffer.buffer_data(buffers[memory]))))
         addresses[memory] = address
 
-    checks = [check for m in program.tensors if (check := _alignment_check(m, buffers[m], addresses[m])) is not None]
+    checks = [
+        check for m in program.tensors if (check := _alignment_check(m, buffers[m], addresses[m])) is not None
+    ]
     if noalias or groups:
         written = program.writes
         for a, b in combinations(program.tensors, 2):

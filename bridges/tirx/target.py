@@ -51,8 +51,8 @@ _X86_RENAMED = {
     "amx_complex": "amx-complex",
 }
 _X86_SAME = (
-    "ssse3", "popcnt", "avx", "avx2", "fma", "f16c", "bmi2", "movbe", "aes", "gfni", "vaes", "vpclmulqdq", "sse4a",
-    "avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl", "avx512ifma", "avx512vbmi",
+    "ssse3", "sse4a", "popcnt", "avx", "avx2", "fma", "f16c", "bmi2", "movbe", "aes", "gfni", "vaes",
+    "vpclmulqdq", "avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl", "avx512ifma", "avx512vbmi",
 )  # fmt: skip
 _X86 = {**_X86_RENAMED, **{flag: flag for flag in _X86_SAME}}
 
@@ -90,11 +90,13 @@ def resolve_target(target: Any) -> Target:
         return _short_name(target)
     try:
         return Target(target)
-    except Exception as error:  # TVM raises several unrelated classes here, all of them about the description.
+    except Exception as error:  # TVM raises several unrelated classes, all about the description.
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise ArgumentError(
             f"{target!r} is not a target: {reason}",
-            suggestion="one of the short names " + ", ".join(map(repr, SHORT_NAMES)) + ', or a dict such as {"kind": "llvm"}',
+            suggestion="one of the short names "
+            + ", ".join(map(repr, SHORT_NAMES))
+            + ', or a dict such as {"kind": "llvm"}',
         ) from error
 
 
@@ -120,15 +122,19 @@ def host_target() -> Target:
 
 
 def _feature_differences(cpu: str) -> list[str]:
-    """What to add to, and take from, the features that LLVM assumes for a CPU, to get those of this host."""
-    names = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM64, "arm64": _ARM64}.get(platform.machine().lower())
+    """What to add to the features that LLVM assumes for a CPU, and to take away, to get this host's."""
+    names = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM64, "arm64": _ARM64}.get(
+        platform.machine().lower()
+    )
     flags = _reported_flags()
     if names is None or not flags:
         return []
     assumed = {str(feature) for feature in llvm_get_cpu_features(Target({"kind": "llvm", "mcpu": cpu}))}
     present = {name for flag, name in names.items() if flag in flags}
     absent = set(names.values()) - present
-    differences = [f"+{name}" for name in sorted(present - assumed)] + [f"-{name}" for name in sorted(absent & assumed)]
+    differences = [f"+{name}" for name in sorted(present - assumed)] + [
+        f"-{name}" for name in sorted(absent & assumed)
+    ]
     if "avx512f" in present and "prefer-256-bit" in assumed:
         # A tuning choice for code with few vectors in it, which ours is not.
         differences.append("-prefer-256-bit")

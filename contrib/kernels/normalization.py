@@ -14,8 +14,9 @@ __all__ = ["layernorm"]
 def layernorm(X: Any, gamma: Any, beta: Any, Y: Any, *, eps: float = 1e-5, block: int = 1024) -> None:
     """Layer normalization of each row: ``Y = (X - mean) / sqrt(var + eps) * gamma + beta``.
 
-    The variance is that of a second pass over the centred row, so rows with a large mean keep their
-    precision (the one-pass formula ``E[x²] - E[x]²`` cancels).
+    A second pass over the row less its first mean gives the variance and what that mean missed by rounding,
+    so rows with a large mean keep their precision (the one-pass formula ``E[x²] - E[x]²`` cancels; see Chan,
+    Golub and LeVeque, Algorithms for computing the sample variance, 1983).
 
     Parameters
     ----------
@@ -45,16 +46,21 @@ def layernorm(X: Any, gamma: Any, beta: Any, Y: Any, *, eps: float = 1e-5, block
         for k in tt.serial(tt.cdiv(D, width)):
             x = X[(*row_index(X, row), tt.ds(k * width, width))].astype(dtype)
             total = total + tt.sum(x)
-        mean = total / count
+        guess = total / count
+        drift = tt.zeros((), dtype)
         squares = tt.zeros((), dtype)
         for k in tt.serial(tt.cdiv(D, width)):
             x = X[(*row_index(X, row), tt.ds(k * width, width))].astype(dtype)
             inside = k * width + tt.iota(width, "int64") < D
-            squares = squares + tt.sum((x - mean) * (x - mean), where=inside)
-        scale = 1.0 / tt.sqrt(squares / count + eps)
+            centred = x - guess
+            drift = drift + tt.sum(centred, where=inside)
+            squares = squares + tt.sum(centred * centred, where=inside)
+        offset = drift / count
+        variance = tt.maximum(squares / count - offset * offset, 0.0)
+        scale = 1.0 / tt.sqrt(variance + eps)
         for k in tt.serial(tt.cdiv(D, width)):
             x = X[(*row_index(X, row), tt.ds(k * width, width))].astype(dtype)
             g = gamma[tt.ds(k * width, width)].astype(dtype)
             b = beta[tt.ds(k * width, width)].astype(dtype)
-            y = (x - mean) * scale * g + b
+            y = ((x - guess) - offset) * scale * g + b
             Y[(*row_index(Y, row), tt.ds(k * width, width))] = y.astype(Y.dtype)

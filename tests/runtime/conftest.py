@@ -14,7 +14,9 @@ def _rows(memory: Memory, row: object) -> View:
     return View(memory, (Point(row), *(Slice(IndexConst(0), n) for n in memory.shape[1:])))
 
 
-def make_copy(shape, dtype="float32", a_strides=None, b_strides=None, *, reverse=False, name="copy", names="AB") -> Program:
+def make_copy(
+    shape, dtype="float32", a_strides=None, b_strides=None, *, reverse=False, name="copy", names="AB"
+) -> Program:
     """``B[i] = A[i]`` for all rows in parallel; with ``reverse`` row ``i`` of B is row ``n - 1 - i`` of A."""
     A, B = Memory(names[0], shape, dtype, a_strides), Memory(names[1], shape, dtype, b_strides)
     i, row = Value(0, TileType((), "int64"), "i"), Value(1, TileType(shape[1:], dtype), "row")
@@ -30,7 +32,9 @@ def make_scale(n, dtype, *, name="scale") -> Program:
     s = Value(0, TileType((), dtype), "s")
     i, x, t, y = (Value(1, TileType((), "int64"), "i"), *(Value(k, TileType((1,), dtype)) for k in (2, 3, 4)))
     sub = (Slice(IndexVar(i), 1),)
-    body = Block((Load(x, View(A, sub)), Broadcast(t, s), Elementwise(y, "add", (x, t)), Store(View(B, sub), y)))
+    body = Block(
+        (Load(x, View(A, sub)), Broadcast(t, s), Elementwise(y, "add", (x, t)), Store(View(B, sub), y))
+    )
     return Program(name, (A, s, B), Block((Parallel(Domain((IndexConst(n),)), (i,), body),)))
 
 

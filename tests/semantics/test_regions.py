@@ -81,8 +81,7 @@ def test_unknown_orders_are_refused(builder, parameter, bad):
 
 def test_a_domain_is_a_box_less_what_its_predicate_denies(builder):
     def make(b, log):
-        triangle = lambda i, j: Comparison("<=", j, i)  # noqa: E731
-        with b.loop("serial", 3, 3, where=triangle) as loop:
+        with b.loop("serial", 3, 3, where=lambda i, j: Comparison("<=", j, i)) as loop:
             log(code(b, *loop.indices))
 
     assert run_log(builder, make, 9) == [0, 10, 11, 20, 21, 22]
@@ -256,7 +255,7 @@ def first_and_last(b, X):
     A state is (first, last, count); the identity has count 0.
     """
 
-    def combine(f, l, n, g, m, k):  # noqa: E741
+    def combine(f, l, n, g, m, k):
         zero = b.full((), 0.0)
         left_empty, right_empty = b.apply("equal", n, zero), b.apply("equal", k, zero)
         return (
@@ -269,12 +268,14 @@ def first_and_last(b, X):
         x = b.load(X, r)
         return x, x, b.full((), 1.0)
 
-    zeros = lambda: tuple(b.full((), 0.0) for _ in range(3))  # noqa: E731
+    def zeros():
+        return tuple(b.full((), 0.0) for _ in range(3))
+
     return b.merge([F32] * 3, combine, zeros, lift)
 
 
 def first_last_body(b, state, x):
-    first, last, count = state
+    first, _, count = state
     empty = b.apply("equal", count, b.full((), 0.0))
     return b.apply("where", empty, x, first), x, b.apply("add", count, b.full((), 1.0))
 
@@ -391,9 +392,11 @@ def test_a_reduction_over_an_active_domain(builder):
         commutative=True,
         builtin=("add",),
     )
-    odd = lambda i, j: Comparison(
-        "==", IndexBinary("%", IndexBinary("+", i, j), IndexConst(2)), IndexConst(1)
-    )  # noqa: E731
+
+    def odd(i, j):
+        parity = IndexBinary("%", IndexBinary("+", i, j), IndexConst(2))
+        return Comparison("==", parity, IndexConst(1))
+
     with b.loop("reduce", 4, 5, inits=[b.full((), 0, "int64")], where=odd, merge=merge) as loop:
         loop.yields = (b.apply("add", loop.args[0], code(b, *loop.indices)),)
     b.store(Y, [], loop.results[0])

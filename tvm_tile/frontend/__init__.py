@@ -1,0 +1,104 @@
+"""The language in Python: the ``kernel`` decorator, capture, and the names that a kernel may use.
+
+Start with :mod:`~tvm_tile.frontend.kernel` (the decorator and what calling a kernel does).
+A function's syntax tree is found by :mod:`~tvm_tile.frontend.source`, rewritten by
+:mod:`~tvm_tile.frontend.rewrite`, compiled by :mod:`~tvm_tile.frontend.convert`, and run once with tracers
+(:mod:`~tvm_tile.frontend.tile`, :mod:`~tvm_tile.frontend.index`, :mod:`~tvm_tile.frontend.tensor`) that emit
+into a :class:`~tvm_tile.frontend.trace.Trace`. :mod:`~tvm_tile.frontend.loops` and
+:mod:`~tvm_tile.frontend.branches` capture ``for`` and ``if``. The other modules hold the public functions, one
+concept each. Nothing here runs a program or knows a target.
+"""
+
+from tvm_tile.frontend.contraction import MmaPolicy, matmul, mma
+from tvm_tile.frontend.creation import eye, full, iota, ones, zeros
+from tvm_tile.frontend.elementwise import (
+    abs,
+    cast,
+    ceil,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    fma,
+    isinf,
+    isnan,
+    log,
+    log2,
+    maximum,
+    minimum,
+    power,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
+    where,
+)
+from tvm_tile.frontend.kernel import Kernel, kernel, set_launcher
+from tvm_tile.frontend.merges import Merge
+from tvm_tile.frontend.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
+from tvm_tile.frontend.regions import cdiv, parallel, pipeline, reduce, serial, stage
+from tvm_tile.frontend.shape import broadcast_to, reshape, transpose
+from tvm_tile.frontend.specs import Scalar, spec
+from tvm_tile.frontend.subscripts import ds
+
+__all__ = [
+    "Kernel",
+    "Merge",
+    "MmaPolicy",
+    "Scalar",
+    "abs",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "broadcast_to",
+    "cast",
+    "cdiv",
+    "ceil",
+    "cos",
+    "ds",
+    "erf",
+    "exp",
+    "exp2",
+    "eye",
+    "floor",
+    "fma",
+    "full",
+    "iota",
+    "isinf",
+    "isnan",
+    "kernel",
+    "log",
+    "log2",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "min",
+    "minimum",
+    "mma",
+    "ones",
+    "parallel",
+    "pipeline",
+    "power",
+    "prod",
+    "reduce",
+    "reshape",
+    "round",
+    "rsqrt",
+    "serial",
+    "set_launcher",
+    "sigmoid",
+    "sin",
+    "spec",
+    "sqrt",
+    "stage",
+    "sum",
+    "tanh",
+    "transpose",
+    "where",
+    "zeros",
+]

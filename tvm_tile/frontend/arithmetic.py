@@ -97,7 +97,9 @@ def common_shape(*operands: Any) -> tuple[int, ...]:
     except TypeFault as fault:
         tiles = [x._describe() for x in operands if isinstance(x, Tile)]
         raise OperandError(
-            f"{fault}: {' and '.join(tiles)}", span=current_span(), suggestion="insert axes with x[:, None], or reshape"
+            f"{fault}: {' and '.join(tiles)}",
+            span=current_span(),
+            suggestion="insert axes with x[:, None], or reshape",
         ) from None
 
 
@@ -124,7 +126,12 @@ def _comparable(fn: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:
     a, b = operands
     swapped = isinstance(a, int) and not isinstance(a, bool)
     number, other = (a, b) if swapped else (b, a)
-    if not isinstance(number, int) or isinstance(number, bool) or isinstance(other, Index) or is_number(other):
+    if (
+        not isinstance(number, int)
+        or isinstance(number, bool)
+        or isinstance(other, Index)
+        or is_number(other)
+    ):
         return operands
     dtype = common_dtype(other)
     if not is_integer(dtype):

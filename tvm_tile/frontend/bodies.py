@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tvm_tile.frontend.positions import span_of_columns
 from tvm_tile.ir.span import Span
 
-__all__ = ["Body", "Jump", "first_assignments", "loop_body", "branch_body", "stored_names"]
+__all__ = ["Body", "Jump", "Place", "branch_body", "first_assignments", "loop_body", "stored_names"]
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -34,11 +34,33 @@ class Jump:
     @classmethod
     def at(cls, keyword: str, node: ast.stmt | ast.expr) -> Jump:
         """At the position of a node."""
-        return cls(keyword, node.lineno, node.col_offset, node.end_lineno or node.lineno, node.end_col_offset or node.col_offset)
+        return cls(
+            keyword,
+            node.lineno,
+            node.col_offset,
+            node.end_lineno or node.lineno,
+            node.end_col_offset or node.col_offset,
+        )
 
     def span(self, file: str) -> Span:
         """Its place in a file."""
         return span_of_columns(file, self.line, self.start, self.end_line, self.end)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rewritten function stands.
+
+    Attributes
+    ----------
+    file
+        File of its source.
+    outside
+        Names that it takes from the functions around it.
+    """
+
+    file: str
+    outside: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -136,7 +158,9 @@ def first_assignments(function: ast.FunctionDef | ast.Lambda) -> dict[str, int]:
     return {name: place for place, name in enumerate(names)}
 
 
-def _jumps(nodes: list[ast.stmt], outer: frozenset[str], *, region: bool, inner_loop: bool = False) -> Iterator[Jump]:
+def _jumps(
+    nodes: list[ast.stmt], outer: frozenset[str], *, region: bool, inner_loop: bool = False
+) -> Iterator[Jump]:
     """Statements that a region body (or a program branch) cannot have."""
     for node in nodes:
         match node:
@@ -215,7 +239,11 @@ def _only_inner_targets(nodes: list[ast.stmt]) -> frozenset[str]:
     def visit(node: ast.AST, bound: frozenset[str]) -> None:
         if isinstance(node, ast.For):
             visit(node.iter, bound)
-            names = {n.id for n in ast.walk(node.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            names = {
+                n.id
+                for n in ast.walk(node.target)
+                if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+            }
             targets.update(names)
             for statement in node.body:
                 visit(statement, bound | names)
@@ -232,7 +260,9 @@ def _only_inner_targets(nodes: list[ast.stmt]) -> frozenset[str]:
     return frozenset(targets - other)
 
 
-def _ordered(names: dict[str, int], order: dict[str, int], leave: frozenset[str] | set[str]) -> tuple[str, ...]:
+def _ordered(
+    names: dict[str, int], order: dict[str, int], leave: frozenset[str] | set[str]
+) -> tuple[str, ...]:
     kept = [name for name in names if name not in leave]
     return tuple(sorted(kept, key=lambda name: order.get(name, len(order))))
 
@@ -247,13 +277,17 @@ def loop_body(node: ast.For, order: dict[str, int], outer: frozenset[str]) -> Bo
     outer
         Names that the function declares ``global`` or ``nonlocal``.
     """
-    targets = [n.id for n in ast.walk(node.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    targets = [
+        n.id for n in ast.walk(node.target) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    ]
     stored = stored_names(node.body)
     jumps = list(_jumps(node.body, outer, region=True))
     if node.orelse:
         jumps.append(Jump.at("else of a loop", node.orelse[0]))
     count: int | None = 1 if isinstance(node.target, ast.Name) else None
-    if isinstance(node.target, (ast.Tuple, ast.List)) and not any(isinstance(e, ast.Starred) for e in node.target.elts):
+    if isinstance(node.target, (ast.Tuple, ast.List)) and not any(
+        isinstance(e, ast.Starred) for e in node.target.elts
+    ):
         count = len(node.target.elts)
     return Body(
         line=node.lineno,

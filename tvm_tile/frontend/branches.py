@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tvm_tile.errors import CaptureError, TileError
-from tvm_tile.frontend.bodies import Body
-from tvm_tile.frontend.carried import UNBOUND, check_containers, containers, same_object, shown
+from tvm_tile.frontend.bodies import Body, Place
+from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.operands import common_dtype, converted, filled, is_number, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -39,44 +39,47 @@ class TileBranch:
     then = True
     orelse = True
 
-    def __init__(self, trace: Trace, condition: Tile | IndexCompare, body: Body, file: str) -> None:
+    def __init__(self, trace: Trace, condition: Tile | IndexCompare, body: Body, place: Place) -> None:
         self._trace = trace
         self._span = current_span()
         self._body = body
-        self._file = file
+        self._place = place
         self._what = f"the branch at line {body.line}"
         for jump in body.jumps:
             raise CaptureError(
                 f"{jump.keyword} inside {self._what}, whose condition is known only when the program runs",
-                span=jump.span(file),
+                span=jump.span(place.file),
                 suggestion="assign in both arms and go on after the branch",
             )
         if isinstance(condition, Tile) and condition.type.shape != ():
             raise CaptureError(
-                f"{self._what} needs a bool scalar, not {condition._describe()}", span=self._span,
+                f"{self._what} needs a bool scalar, not {condition._describe()}",
+                span=self._span,
                 suggestion="select elements with tt.where, or reduce with tt.any or tt.all",
             )
         if condition.dtype != "bool":
             raise CaptureError(
-                f"{self._what} needs a bool scalar, not {condition._describe()}", span=self._span,
+                f"{self._what} needs a bool scalar, not {condition._describe()}",
+                span=self._span,
                 suggestion="compare it: x != 0",
             )
         self._condition = value_of(tile_of(condition))
         self._arms = (Scope("branch", trace.scope, self._span), Scope("branch", trace.scope, self._span))
         self._before: dict[str, Any] = {}
         self._after_then: dict[str, Any] = {}
-        self._containers: list[tuple[str, Any, dict[Any, Any]]] = []
+        self._containers: list[Container] = []
 
     def open(self, env: Mapping[str, Any]) -> None:
         """Begin the first arm."""
         for name, jump in self._body.deletions.items():
             if name in env:
                 raise CaptureError(
-                    f"del of {name!r}, which is defined outside of {self._what}", span=jump.span(self._file),
+                    f"del of {name!r}, which is defined outside of {self._what}",
+                    span=jump.span(self._place.file),
                     suggestion="leave the name alone; values need no freeing",
                 )
         self._before = {name: env.get(name, UNBOUND) for name in self._body.names}
-        self._containers = containers(env)
+        self._containers = containers(env, self._place.outside)
         self._trace.scope = self._arms[0]
 
     def switch(self, env: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -87,11 +90,12 @@ class TileBranch:
 
     def close(self, env: Mapping[str, Any]) -> tuple[Any, ...]:
         """End the second arm; the values that names have after the branch."""
-        check_containers(self._containers, self._what, self._span)
+        check_containers(self._containers, self._what, "both arms are captured, one after the other", self._span)
         trace, outer = self._trace, self._arms[0].parent
         assert outer is not None
         joined = {
-            name: self._join(name, self._after_then[name], env.get(name, UNBOUND)) for name in self._body.names
+            name: self._join(name, self._after_then[name], env.get(name, UNBOUND))
+            for name in self._body.names
         }
         trace.scope = outer
         values: dict[str, Any] = {}
@@ -108,9 +112,17 @@ class TileBranch:
             values[name] = Tile(trace, result)
         then_block, else_block = (arm.block for arm in self._arms)
         if results or then_block.statements or else_block.statements:
-            trace.append(ir.If(
-                self._condition, then_block, else_block, tuple(then_yields), tuple(else_yields), tuple(results), span=self._span
-            ))
+            trace.append(
+                ir.If(
+                    self._condition,
+                    then_block,
+                    else_block,
+                    tuple(then_yields),
+                    tuple(else_yields),
+                    tuple(results),
+                    span=self._span,
+                )
+            )
         return tuple(values.values())
 
     def _join(self, name: str, then: Any, orelse: Any) -> Any:
@@ -126,7 +138,9 @@ class TileBranch:
         if same_object(then, orelse):
             return [then]
         numbers = is_number(then) and is_number(orelse)
-        if numbers or not all(isinstance(x, (Tile, Index, IndexCompare)) or is_number(x) for x in (then, orelse)):
+        if numbers or not all(
+            isinstance(x, (Tile, Index, IndexCompare)) or is_number(x) for x in (then, orelse)
+        ):
             self._trace.vanished[name] = (
                 f"{name!r} is {shown(then)} in one arm of {self._what} and {shown(orelse)} in the other; only "
                 f'tiles join, such as {name} = tt.full((), {then if numbers else 0}, "float32")'

@@ -7,6 +7,7 @@ see the other iterations.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -17,7 +18,7 @@ from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.ir.span import Span
 
-__all__ = ["UNBOUND", "check_containers", "containers", "same_object", "shown"]
+__all__ = ["UNBOUND", "Container", "check_containers", "containers", "same_object", "shown"]
 
 
 class _Unbound:
@@ -50,13 +51,29 @@ def shown(x: Any) -> str:
     return x._describe() if isinstance(x, _TRACERS) else f"{x!r:.60}"
 
 
-def containers(env: Mapping[str, Any]) -> list[tuple[str, Any, dict[Any, Any]]]:
-    """Lists, dicts and plain objects that local names hold, with their present contents."""
+@dataclass(frozen=True)
+class Container:
+    """A list, dict or plain object that a name holds, with its contents at some time.
+
+    Attributes
+    ----------
+    outside
+        Whether it comes from outside of the kernel, so that it may keep what it is given for inspection.
+    """
+
+    name: str
+    value: Any
+    contents: dict[Any, Any]
+    outside: bool
+
+
+def containers(env: Mapping[str, Any], outside: frozenset[str]) -> list[Container]:
+    """The containers that local names hold; ``outside`` names those from around the kernel."""
     found = []
     for name, value in env.items():
-        items = _contents(value)
-        if items is not None and not name.startswith("__tt"):
-            found.append((name, value, items))
+        contents = _contents(value)
+        if contents is not None and not name.startswith("__tt"):
+            found.append(Container(name, value, contents, name in outside))
     return found
 
 
@@ -75,20 +92,35 @@ def _contents(value: Any) -> dict[Any, Any] | None:
     return dict(attributes) if isinstance(attributes, dict) else None
 
 
-def check_containers(before: list[tuple[str, Any, dict[Any, Any]]], what: str, span: Span | None) -> None:
+def check_containers(
+    before: list[Container], what: str, why: str, span: Span | None
+) -> None:
     """Refuse a captured body that put tiles into a list, dict or object from outside of it.
+
+    Parameters
+    ----------
+    before
+        From :func:`containers`, at the start of the body.
+    what, why
+        The body, and the reason that such a change would lose something.
+    span
+        Its place.
 
     Raises
     ------
     CaptureError
         It did.
     """
-    for name, value, old in before:
-        for key, item in (_contents(value) or {}).items():
-            if isinstance(item, _TRACERS) and old.get(key, UNBOUND) is not item:
-                place = f"{name}.{key}" if not isinstance(value, (list, dict)) else f"{name}[{key!r}]"
+    for container in before:
+        for key, item in (_contents(container.value) or {}).items():
+            old = container.contents.get(key, UNBOUND)
+            if not isinstance(item, _TRACERS) or old is item:
+                continue
+            if not container.outside or isinstance(old, _TRACERS):
+                is_plain = isinstance(container.value, (list, dict))
+                place = f"{container.name}[{key!r}]" if is_plain else f"{container.name}.{key}"
                 raise CaptureError(
-                    f"{what} puts {shown(item)} into {place}, but is captured once, so other iterations would be lost",
+                    f"{what} puts {shown(item)} into {place}, but {why}",
                     span=span,
                     suggestion="carry the tile in a local name of its own, assigned before and in the body",
                 )

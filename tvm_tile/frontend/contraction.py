@@ -61,7 +61,12 @@ def mma(a: Any, b: Any, acc: Any, policy: MmaPolicy | None = None) -> Tile:
         )
     left, right, total = tile_of(a), tile_of(b), tile_of(acc)
     return total.trace.emit(
-        Mma, total.type, a=value_of(left), b=value_of(right), acc=value_of(total), ordered=bool(policy and policy.ordered)
+        Mma,
+        total.type,
+        a=value_of(left),
+        b=value_of(right),
+        acc=value_of(total),
+        ordered=bool(policy and policy.ordered),
     )
 
 
@@ -90,11 +95,15 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
     left, right = tile_of(a), tile_of(b)
     if not left.ndim or not right.ndim:
         raise OperandError(
-            f"matmul needs axes: {left._describe()} @ {right._describe()}", span=current_span(), suggestion="multiply with *"
+            f"matmul needs axes: {left._describe()} @ {right._describe()}",
+            span=current_span(),
+            suggestion="multiply with *",
         )
     own = common_dtype(left, right)
     if is_bool(own):
-        raise OperandError("matmul does not take bool", span=current_span(), suggestion='convert with .astype("int32")')
+        raise OperandError(
+            "matmul does not take bool", span=current_span(), suggestion='convert with .astype("int32")'
+        )
     if dtype is None:
         wanted = own if is_float(own) else accumulation_dtype(own)
     else:

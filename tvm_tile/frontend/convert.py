@@ -1,7 +1,6 @@
-"""Conversion of live Python functions for capture: same closure cells, globals and defaults, rewritten body."""
+"""Live Python functions made ready for capture: same closure cells, globals and defaults, rewritten body."""
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -10,27 +9,28 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
-from tvm_tile.frontend.bodies import Body
+from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.positions import is_library_file, register_converted, was_converted
 from tvm_tile.frontend.rewrite import RUNTIME, rewritten
 from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_of
 
 __all__ = ["callable_for_capture", "converted_function"]
 
+#: Makes the object that a rewritten body calls.
+RuntimeFactory = Callable[[tuple[Body, ...], Place], object]
+
+# Flags of generators, coroutines and what is iterable like them.
 _GENERATORS = 0x20 | 0x80 | 0x100 | 0x200
 _FUTURE = functools.reduce(
     lambda flags, name: flags | getattr(__future__, name).compiler_flag, __future__.all_feature_names, 0
 )
-# Builtins that call a function for each item; what they are given is converted too.
-_HIGHER_ORDER = (map, filter, functools.reduce)
-
 # By the identity of the code, which the entry keeps alive: equal code may come from two files.
-_cache: dict[int, tuple[CodeType, CodeType, tuple[Body, ...]] | None] = {}
+_cache: dict[tuple[int, str], tuple[CodeType, CodeType, tuple[Body, ...]]] = {}
 _unconvertible: dict[int, CodeType] = {}
 
 
 def converted_function(
-    function: FunctionType, definition: Definition, runtime: Callable[[tuple[Body, ...], str], object]
+    function: FunctionType, definition: Definition, runtime: RuntimeFactory
 ) -> FunctionType:
     """The function rewritten for capture.
 
@@ -44,13 +44,14 @@ def converted_function(
         Makes the object that the rewritten body calls, from the facts about its bodies and its file.
     """
     original = function.__code__
-    entry = _cache.get(id(original))
+    key = (id(original), definition.file)
+    entry = _cache.get(key)
     if entry is None:
-        code, bodies = _compiled(original, definition)
-        entry = _cache[id(original)] = (original, code, bodies)
+        entry = _cache[key] = (original, *_compiled(original, definition))
     _, code, bodies = entry
     cells = dict(zip(original.co_freevars, function.__closure__ or (), strict=True))
-    cells[RUNTIME] = CellType(runtime(bodies, definition.file))
+    place = Place(definition.file, frozenset(original.co_freevars))
+    cells[RUNTIME] = CellType(runtime(bodies, place))
     closure = tuple(cells[name] for name in code.co_freevars)
     result = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, closure)
     result.__kwdefaults__ = function.__kwdefaults__
@@ -69,7 +70,12 @@ def _compiled(original: CodeType, definition: Definition) -> tuple[CodeType, tup
         inner = ast.ClassDef(definition.class_name, [], [], [inner], [])
     parameters = [ast.arg(name) for name in dict.fromkeys((*original.co_freevars, RUNTIME))]
     outer = ast.FunctionDef(
-        "__tt_outer__", ast.arguments([], parameters, None, [], [], None, []), [inner], [], lineno=1, col_offset=0
+        "__tt_outer__",
+        ast.arguments([], parameters, None, [], [], None, []),
+        [inner],
+        [],
+        lineno=1,
+        col_offset=0,
     )
     module = ast.fix_missing_locations(ast.Module([outer], []))
     flags = original.co_flags & _FUTURE
@@ -86,7 +92,7 @@ def _find(code: CodeType, name: str, class_name: str | None) -> CodeType:
     return code
 
 
-def callable_for_capture(function: Any, runtime: Callable[[tuple[Body, ...], str], object]) -> Any:
+def callable_for_capture(function: Any, runtime: RuntimeFactory) -> Any:
     """What to call in place of a function during capture.
 
     User-defined Python functions with source are converted, through methods, :class:`functools.partial`
@@ -101,19 +107,16 @@ def callable_for_capture(function: Any, runtime: Callable[[tuple[Body, ...], str
         case functools.partial():
             inner = callable_for_capture(function.func, runtime)
             return functools.partial(inner, *function.args, **function.keywords)
-        case type():
-            if function in (map, filter):
-                return _with_converted_argument(function, runtime)
-            return function
-    if function is functools.reduce:
+    # These call a function for each item; what they are given is converted too.
+    if function in (map, filter, functools.reduce):
         return _with_converted_argument(function, runtime)
-    method = getattr(type(function), "__call__", None)
+    method = vars(type(function)).get("__call__")
     if isinstance(method, FunctionType) and not is_library_file(method.__code__.co_filename):
         return MethodType(callable_for_capture(method, runtime), function)
     return function
 
 
-def _with_converted_argument(function: Any, runtime: Callable[[tuple[Body, ...], str], object]) -> Any:
+def _with_converted_argument(function: Any, runtime: RuntimeFactory) -> Any:
     def call(first: Any, *rest: Any) -> Any:
         return function(callable_for_capture(first, runtime), *rest)
 
@@ -141,7 +144,11 @@ def _uses_language(function: FunctionType) -> bool:
     if (function.__module__ or "").split(".")[0] == "tvm_tile":
         return False
     for value in list(function.__globals__.values()):
-        module = getattr(value, "__name__", None) if isinstance(value, type(ast)) else getattr(value, "__module__", None)
+        module = (
+            getattr(value, "__name__", None)
+            if isinstance(value, type(ast))
+            else getattr(value, "__module__", None)
+        )
         if isinstance(module, str) and module.split(".")[0] == "tvm_tile":
             return True
     return False

@@ -220,4 +220,3 @@ def _holds(x: Any, dtype: str) -> bool:
     except OperandError:
         return False
     return True
-

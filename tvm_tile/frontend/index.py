@@ -13,7 +13,14 @@ from tvm_tile.ir import index as ir_index
 from tvm_tile.ir.dtypes import is_integer
 from tvm_tile.ir.index import BoolConst, IndexConst, IndexExpr, IndexVar, Predicate
 
-__all__ = ["Index", "IndexCompare", "as_predicate", "index_arithmetic", "index_comparison", "index_expression"]
+__all__ = [
+    "Index",
+    "IndexCompare",
+    "as_predicate",
+    "index_arithmetic",
+    "index_comparison",
+    "index_expression",
+]
 
 _ARITHMETIC: dict[str, Callable[[IndexExpr, IndexExpr], IndexExpr]] = {
     "add": ir_index.add,
@@ -142,13 +149,12 @@ def index_comparison(fn: str, operands: tuple[Any, ...]) -> Any:
         if a is None or b is None:
             return None
         return _compared(trace, ir_index.compare(_COMPARISONS[fn], a, b))
-    predicates = [as_predicate(x) for x in operands]
-    if fn in _LOGIC and all(p is not None for p in predicates):
-        a, b = predicates
-        return _compared(trace, _LOGIC[fn](a, b))  # type: ignore[arg-type]
-    if fn == "invert" and predicates[0] is not None:
+    predicates = [p for p in map(as_predicate, operands) if p is not None]
+    if len(predicates) < len(operands):
+        return None
+    if fn == "invert":
         return _compared(trace, ir_index.negation(predicates[0]))
-    return None
+    return _compared(trace, _LOGIC[fn](*predicates)) if fn in _LOGIC else None
 
 
 def _is_unsigned_word(x: Any) -> bool:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
-from tvm_tile.frontend.bodies import Body
-from tvm_tile.frontend.carried import UNBOUND, check_containers, containers, same_object, shown
+from tvm_tile.frontend.bodies import Body, Place
+from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
 from tvm_tile.frontend.index import Index, as_predicate
 from tvm_tile.frontend.merges import build_merge
 from tvm_tile.frontend.operands import converted, filled, is_number, tile_of, value_of
@@ -55,7 +55,7 @@ class RegionLoop:
     is_region = True
 
     def __init__(
-        self, trace: Trace, region: Region, body: Body, file: str, call: Callable[[Any], Any]
+        self, trace: Trace, region: Region, body: Body, place: Place, call: Callable[[Any], Any]
     ) -> None:
         self._trace = trace
         self._region = region
@@ -65,7 +65,9 @@ class RegionLoop:
         self._what = f"the tt.{region.kind} loop at line {body.line}"
         for jump in body.jumps:
             raise CaptureError(
-                f"{jump.keyword} inside the body of {self._what}", span=jump.span(file), suggestion=_remedy(jump.keyword)
+                f"{jump.keyword} inside the body of {self._what}",
+                span=jump.span(place.file),
+                suggestion=_remedy(jump.keyword),
             )
         axes = len(region.extents)
         if body.target_count not in (None, axes) and not (body.target_count == 1 and axes > 1):
@@ -74,12 +76,12 @@ class RegionLoop:
                 span=current_span(),
                 suggestion="give one variable an extent",
             )
-        self._file = file
+        self._place = place
         self._scope = Scope(region.kind, trace.scope, self._span)
         self._indices: tuple[Value, ...] = ()
         self._where: Any = None
         self._before: dict[str, Any] = {}
-        self._containers: list[tuple[str, Any, dict[Any, Any]]] = []
+        self._containers: list[Container] = []
         self._states: list[_State] = []
         self._after: dict[str, Any] = {}
 
@@ -114,10 +116,13 @@ class RegionLoop:
         for name, jump in self._body.deletions.items():
             if name in env:
                 raise CaptureError(
-                    f"del of {name!r}, which is defined outside of {self._what}", span=jump.span(self._file),
+                    f"del of {name!r}, which is defined outside of {self._what}",
+                    span=jump.span(self._place.file),
                     suggestion="leave the name alone; values need no freeing",
                 )
-        self._containers = containers({n: v for n, v in env.items() if n not in self._body.targets})
+        self._containers = containers(
+            {n: v for n, v in env.items() if n not in self._body.targets}, self._place.outside
+        )
         return tuple(self._begin(name, env.get(name, UNBOUND)) for name in self._body.names)
 
     def _begin(self, name: str, value: Any) -> Any:
@@ -139,12 +144,15 @@ class RegionLoop:
             trace.check_index(value.expression)
             arg = trace.fresh(_INDEX, name, scope=self._scope, span=self._span)
             self._states.append(_State(name, value, arg))
-            return Index(trace, IndexVar(arg))
+            # In a reduction an update is an operation on a state, from which its merge is derived.
+            return Tile(trace, arg) if self._region.kind == "reduce" else Index(trace, IndexVar(arg))
         return value
 
     def end(self, env: Mapping[str, Any]) -> None:
         """Take the values that assigned names have at the end of the iteration."""
-        check_containers(self._containers, self._what, self._span)
+        check_containers(
+            self._containers, self._what, "is captured once, so other iterations would be lost", self._span
+        )
         carried = {state.name for state in self._states}
         for name in self._body.names:
             value = env.get(name, UNBOUND)
@@ -159,8 +167,16 @@ class RegionLoop:
     def _refuse_python_state(self, name: str, before: Any, after: Any) -> None:
         span = after.value.span if isinstance(after, Tile) else self._span
         if is_number(before):
-            dtype = after.dtype if isinstance(after, Operators) and hasattr(after, "dtype") else (
-                "bool" if isinstance(before, bool) else "float32" if isinstance(before, float) else "int64"
+            dtype = (
+                after.dtype
+                if isinstance(after, Operators) and hasattr(after, "dtype")
+                else (
+                    "bool"
+                    if isinstance(before, bool)
+                    else "float32"
+                    if isinstance(before, float)
+                    else "int64"
+                )
             )
             shape = getattr(after, "shape", ())
             raise CaptureError(
@@ -204,11 +220,15 @@ class RegionLoop:
         )
         trace.append(self._statement(fields))
         after_values = {
-            state.name: Tile(trace, result) if isinstance(state.before, Tile) else Index(trace, IndexVar(result))
+            state.name: Tile(trace, result)
+            if isinstance(state.before, Tile)
+            else Index(trace, IndexVar(result))
             for (state, _), result in zip(changed, results, strict=True)
         }
         after_values |= {state.name: state.before for state in unchanged.values()}
-        return tuple(self._after_value(name, after_values) for name in (*self._body.names, *self._body.targets))
+        return tuple(
+            self._after_value(name, after_values) for name in (*self._body.names, *self._body.targets)
+        )
 
     def _next_value(self, state: _State) -> Value | None:
         """A state's value for the next iteration; ``None`` if it has lost its name."""
@@ -290,7 +310,7 @@ class RegionLoop:
         if name in self._body.targets:
             trace.vanished[name] = f"{name!r} is a variable of {self._what} and has no value after it"
             return UNBOUND
-        if name in values and not (self._after[name] is UNBOUND):
+        if name in values and self._after[name] is not UNBOUND:
             return values[name]
         before = self._before[name]
         if before is not UNBOUND and same_object(before, self._after[name]):

@@ -54,7 +54,8 @@ class Merge:
         for name, function in (("fn", self.fn), ("lift", self.lift)):
             if not callable(function) and not (name == "lift" and function is None):
                 raise CaptureError(
-                    f"{name}={function!r:.60} of a merge is no function", span=current_span(),
+                    f"{name}={function!r:.60} of a merge is no function",
+                    span=current_span(),
                     suggestion="tt.Merge(lambda left, right: left + right, 0.0)",
                 )
 
@@ -102,7 +103,9 @@ def build_merge(
     return ir.Merge(
         combine=_lambda(trace, (*types, *types), combine, "fn", states),
         identity=_lambda(trace, (), identity, "identity", states),
-        lift=None if merge.lift is None else _lambda(trace, tuple(i.type for i in indices), lifted, "lift", states),
+        lift=None
+        if merge.lift is None
+        else _lambda(trace, tuple(i.type for i in indices), lifted, "lift", states),
         associative=merge.associative,
         commutative=merge.commutative,
         exact=merge.exact,

@@ -155,8 +155,11 @@ def literal(x: Any, dtype: str) -> Number:
             raise OperandError(f"{value} does not fit {dtype}", span=span) from None
     if isinstance(value, float):
         raise OperandError(
-            f"{value} is no {dtype}", span=span, suggestion=f"convert it explicitly, such as int({value})"
-            if math.isfinite(value) else "use a floating-point dtype",
+            f"{value} is no {dtype}",
+            span=span,
+            suggestion=f"convert it explicitly, such as int({value})"
+            if math.isfinite(value)
+            else "use a floating-point dtype",
         )
     if is_bool(dtype):
         if value not in (0, 1):
@@ -208,7 +211,8 @@ def tile_of(x: Any, dtype: str | None = None) -> Tile:
     if isinstance(x, (Index, IndexCompare)):
         if x.trace is not trace:
             raise CaptureError(
-                f"{x._describe()} was made in the capture of kernel {x.trace.name!r}", span=current_span(),
+                f"{x._describe()} was made in the capture of kernel {x.trace.name!r}",
+                span=current_span(),
                 suggestion="keep indices in local names of one kernel",
             )
         tile = _index_tile(x) if isinstance(x, Index) else _predicate_tile(trace, x.predicate)
@@ -230,10 +234,14 @@ def _predicate_tile(trace: Trace, predicate: Predicate) -> Tile:
             return filled(trace, (), value, "bool")
         case Comparison(op, a, b):
             sides = tuple(
-                filled(trace, (), e.value, "int64") if isinstance(e, IndexConst) else _index_tile(Index(trace, e))
+                filled(trace, (), e.value, "int64")
+                if isinstance(e, IndexConst)
+                else _index_tile(Index(trace, e))
                 for e in (a, b)
             )
-            return trace.emit(Elementwise, boolean, fn=_COMPARISONS[op], operands=tuple(s.value for s in sides))
+            return trace.emit(
+                Elementwise, boolean, fn=_COMPARISONS[op], operands=tuple(s.value for s in sides)
+            )
         case And(a, b) | Or(a, b):
             fn = "and" if isinstance(predicate, And) else "or"
             both = (_predicate_tile(trace, a).value, _predicate_tile(trace, b).value)
@@ -283,7 +291,11 @@ def storable(x: Any, shape: tuple[int, ...], dtype: str, into: str) -> Tile:
         It would be narrowed, or does not broadcast.
     """
     if isinstance(x, Index):
-        return broadcast(converted(tile_of(x), dtype), shape) if not is_bool(dtype) else _narrowed(x, "int64", dtype, into)
+        return (
+            broadcast(converted(tile_of(x), dtype), shape)
+            if not is_bool(dtype)
+            else _narrowed(x, "int64", dtype, into)
+        )
     if is_number(x) and not isinstance(x, (np.generic, np.ndarray)):
         if isinstance(x, float) and not is_float(dtype):
             return _narrowed(x, "float64", dtype, into)

@@ -25,9 +25,7 @@ __all__ = [
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernel library is written in the language itself, so its frames count as a user's.
 _KERNEL_LIBRARY = os.path.join(_PACKAGE, "contrib") + os.sep
-_STANDARD = tuple(
-    os.path.abspath(sysconfig.get_path(kind)) + os.sep for kind in ("stdlib", "platstdlib")
-)
+_STANDARD = tuple(os.path.abspath(sysconfig.get_path(kind)) + os.sep for kind in ("stdlib", "platstdlib"))
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
 # By identity: equal code objects of two files would be confused otherwise. The object is kept alive
@@ -80,9 +78,9 @@ def span_at(code: CodeType, instruction: int) -> Span | None:
     if instruction < 0:
         return Span(code.co_filename, code.co_firstlineno, 1, code.co_firstlineno, 1)
     position = next(itertools.islice(code.co_positions(), instruction // 2, None), None)
-    if position is None or position[0] is None:
+    line, end_line, start, end = position or (None, None, None, None)
+    if line is None:
         return None
-    line, end_line, start, end = position
     if end_line is None or start is None or end is None:
         return Span(code.co_filename, line, 1, line, 1)
     return span_of_columns(code.co_filename, line, start, end_line, end)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError, IllegalError, OperandError
 from tvm_tile.frontend.arithmetic import apply
-from tvm_tile.frontend.operands import broadcast, converted, dtype_argument, filled, tile_of, value_of
+from tvm_tile.frontend.operands import broadcast, converted, dtype_argument, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.shape import normalized_axis, reshaped
 from tvm_tile.frontend.tile import Tile
@@ -29,14 +29,20 @@ def check_policy_name(policy: Any) -> str:
     """
     if policy not in POLICIES:
         raise CaptureError(
-            f"policy={policy!r} is not one of {', '.join(POLICIES)}", span=current_span(),
+            f"policy={policy!r} is not one of {', '.join(POLICIES)}",
+            span=current_span(),
             suggestion="leave it out for the default, unordered_tree",
         )
     return str(policy)
 
 
 def sum(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Sum over axes.
 
@@ -70,14 +76,24 @@ def sum(
 
 
 def prod(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Product over axes; an empty fibre gives 1. Parameters and dtypes are those of :func:`sum`."""
     return _reduced(x, "multiply", axis, keepdims, where, dtype, policy)
 
 
 def max(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Largest element over axes; NaN if any is.
 
@@ -88,7 +104,12 @@ def max(
 
 
 def min(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Smallest element over axes; NaN if any is.
 
@@ -99,21 +120,36 @@ def min(
 
 
 def any(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Whether any element is true (not 0); an empty fibre gives false. Parameters are those of :func:`sum`."""
     return _reduced(_truth(x), "or", axis, keepdims, where, dtype, policy)
 
 
 def all(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Whether all elements are true (not 0); an empty fibre gives true. Parameters are those of :func:`sum`."""
     return _reduced(_truth(x), "and", axis, keepdims, where, dtype, policy)
 
 
 def mean(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Arithmetic mean over axes.
 
@@ -136,7 +172,12 @@ def mean(
 
 
 def argmax(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Position of the first largest element; the first NaN wins.
 
@@ -166,7 +207,12 @@ def argmax(
 
 
 def argmin(
-    x: Any, axis: Any = None, keepdims: bool = False, where: Any = None, dtype: Any = None, policy: str = "unordered_tree"
+    x: Any,
+    axis: Any = None,
+    keepdims: bool = False,
+    where: Any = None,
+    dtype: Any = None,
+    policy: str = "unordered_tree",
 ) -> Tile:
     """Position of the first smallest element; the first NaN wins. Parameters are those of :func:`argmax`."""
     return _position(x, "argmin", axis, keepdims, where, dtype, policy)
@@ -174,7 +220,7 @@ def argmin(
 
 def _truth(x: Any) -> Tile:
     tile = tile_of(x)
-    return tile if is_bool(tile.dtype) else apply("not_equal", tile, 0)  # type: ignore[no-any-return]
+    return tile if is_bool(tile.dtype) else apply("not_equal", tile, 0)
 
 
 def _axes(tile: Tile, axis: Any) -> tuple[int, ...]:

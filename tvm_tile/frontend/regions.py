@@ -60,15 +60,22 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
         raise CaptureError(f"tt.{kind} needs an extent", span=span, suggestion=f"tt.{kind}(n)")
     if where is not None and not callable(where):
         raise CaptureError(
-            f"where={where!r:.60} is no function", span=span, suggestion="pass a function of the indices: where=lambda i: i < n"
+            f"where={where!r:.60} is no function",
+            span=span,
+            suggestion="pass a function of the indices: where=lambda i: i < n",
         )
     checked = []
     for extent in extents:
         expression = index_expression(extent)
         if expression is None:
-            what = extent._describe() if isinstance(extent, Operators) else f"{type(extent).__name__} {extent!r:.60}"
+            what = (
+                extent._describe()
+                if isinstance(extent, Operators)
+                else f"{type(extent).__name__} {extent!r:.60}"
+            )
             raise CaptureError(
-                f"the extent of tt.{kind} is an integer, not {what}", span=span,
+                f"the extent of tt.{kind} is an integer, not {what}",
+                span=span,
                 suggestion="use an int, an index or an integer scalar tile, such as tt.cdiv(n, 16)",
             )
         if isinstance(extent, Tile):
@@ -77,7 +84,9 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
         constant = constant_of(expression)
         if constant is not None and constant < 0:
             raise CaptureError(
-                f"tt.{kind} has the negative extent {constant}", span=span, suggestion="use an extent of 0 or more"
+                f"tt.{kind} has the negative extent {constant}",
+                span=span,
+                suggestion="use an extent of 0 or more",
             )
         checked.append(expression)
     return Region(kind, tuple(checked), where, options, span)
@@ -104,7 +113,8 @@ def parallel(*extents: Any, where: Callable[..., Any] | None = None, bind: str |
     """
     if bind is not None and bind not in BINDINGS:
         raise CaptureError(
-            f"bind={bind!r} is not a scope: {', '.join(BINDINGS)}", span=current_span(),
+            f"bind={bind!r} is not a scope: {', '.join(BINDINGS)}",
+            span=current_span(),
             suggestion="leave bind out and let the planner choose",
         )
     return _region("parallel", extents, where, bind=bind)
@@ -192,9 +202,15 @@ def stage(name: str) -> None:
             suggestion="move it to the outermost level of a tt.pipeline loop",
         )
     if not isinstance(name, str) or not name:
-        raise CaptureError(f"a stage is named by a string, not {name!r}", span=span, suggestion='tt.stage("load")')
+        raise CaptureError(
+            f"a stage is named by a string, not {name!r}", span=span, suggestion='tt.stage("load")'
+        )
     if any(isinstance(s, Stage) and s.name == name for s in trace.scope.statements):
-        raise CaptureError(f"this pipeline already has a stage {name!r}", span=span, suggestion="give each stage its own name")
+        raise CaptureError(
+            f"this pipeline already has a stage {name!r}",
+            span=span,
+            suggestion="give each stage its own name",
+        )
     trace.append(Stage(name, span=span))
 
 

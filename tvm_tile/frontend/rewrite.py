@@ -21,7 +21,9 @@ RUNTIME = "__tt__"
 T = TypeVar("T", bound=ast.AST)
 
 
-def rewritten(function: ast.FunctionDef | ast.Lambda) -> tuple[ast.FunctionDef | ast.Lambda, tuple[Body, ...]]:
+def rewritten(
+    function: ast.FunctionDef | ast.Lambda,
+) -> tuple[ast.FunctionDef | ast.Lambda, tuple[Body, ...]]:
     """A function rewritten for capture, and the facts about its bodies that the runtime looks up by number.
 
     Defaults, decorators and annotations are dropped; the caller supplies them from the live function.
@@ -146,7 +148,9 @@ class _Rewriter(ast.NodeTransformer):
         elif len(node.targets) == 1 and isinstance(node.targets[0], ast.Tuple):
             elements = node.targets[0].elts
             if all(isinstance(e, ast.Name) and e.id not in self._outer for e in elements):
-                labels = ast.Tuple([ast.Constant(e.id) for e in elements if isinstance(e, ast.Name)], ast.Load())
+                labels = ast.Tuple(
+                    [ast.Constant(e.id) for e in elements if isinstance(e, ast.Name)], ast.Load()
+                )
                 node.value = _at(_runtime("named_all", labels, node.value), node.value)
         return node
 
@@ -178,14 +182,15 @@ class _Rewriter(ast.NodeTransformer):
         node.func = _at(_runtime("call", node.func), node.func)
         return node
 
-    def visit_Try(self, node: ast.Try) -> list[ast.stmt]:
+    def visit_Try(self, node: ast.Try | ast.TryStar) -> list[ast.stmt]:
         mark, number = self._mark()
         for handler in node.handlers:
             handler.body = [_at(self._unwind(mark), handler), *self._block(handler.body)]
         node.body, node.orelse, node.finalbody = map(self._block, (node.body, node.orelse, node.finalbody))
         return [_at(number, node), node]
 
-    visit_TryStar = visit_Try
+    def visit_TryStar(self, node: ast.TryStar) -> list[ast.stmt]:
+        return self.visit_Try(node)
 
     def visit_With(self, node: ast.With) -> list[ast.stmt]:
         # A context manager may swallow an exception from the middle of a region.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tvm_tile.errors import CaptureError
-from tvm_tile.frontend.bodies import Body
+from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.branches import PYTHON_BRANCHES, PythonBranch, TileBranch
 from tvm_tile.frontend.carried import UNBOUND
 from tvm_tile.frontend.convert import callable_for_capture
@@ -31,30 +31,30 @@ class Runtime:
     ----------
     bodies
         Facts about its ``for`` and ``if`` statements, by number.
-    file
-        File of its source.
+    place
+        Where it stands.
     """
 
     UNBOUND = UNBOUND
     locals = staticmethod(locals)
     call = staticmethod(prepared)
 
-    def __init__(self, bodies: tuple[Body, ...], file: str) -> None:
+    def __init__(self, bodies: tuple[Body, ...], place: Place) -> None:
         self._bodies = bodies
-        self._file = file
+        self._place = place
 
     def loop(self, iterable: Any, number: int) -> PythonLoop | RegionLoop:
         """The loop of a ``for`` statement."""
         if isinstance(iterable, Region):
             trace = require_trace(f"tt.{iterable.kind}")
-            return RegionLoop(trace, iterable, self._bodies[number], self._file, prepared)
+            return RegionLoop(trace, iterable, self._bodies[number], self._place, prepared)
         return PythonLoop(iterable)
 
     def branch(self, condition: Any, number: int) -> PythonBranch | TileBranch:
         """The branch of an ``if`` statement."""
         if isinstance(condition, (Tile, IndexCompare)):
             trace = require_trace(condition._describe())
-            return TileBranch(trace, condition, self._bodies[number], self._file)
+            return TileBranch(trace, condition, self._bodies[number], self._place)
         return PYTHON_BRANCHES[bool(condition)]
 
     def named(self, name: str, value: Any) -> Any:
@@ -81,7 +81,11 @@ class Runtime:
             The body is captured once, so the assignment would not see the other iterations.
         """
         trace = active_trace()
-        if trace is not None and trace.scope is not trace.root and isinstance(value, (Tile, Index, IndexCompare)):
+        if (
+            trace is not None
+            and trace.scope is not trace.root
+            and isinstance(value, (Tile, Index, IndexCompare))
+        ):
             raise CaptureError(
                 f"global or nonlocal {name!r} is assigned {value._describe()} inside a {trace.scope.kind} body, "
                 "which is captured once",
@@ -100,5 +104,3 @@ class Runtime:
         trace = active_trace()
         if trace is not None and mark is not None:
             trace.scope = mark
-
-

@@ -95,11 +95,14 @@ def transpose(x: Any, axes: Any = None) -> Tile:
         return tile
     if sorted(permutation) != list(range(rank)):
         raise OperandError(
-            f"{tuple(axes)} does not permute the {rank} axes of {tile._describe()}", span=current_span(),
+            f"{tuple(axes)} does not permute the {rank} axes of {tile._describe()}",
+            span=current_span(),
             suggestion="name every axis once",
         )
     shape = tuple(tile.shape[axis] for axis in permutation)
-    return tile.trace.emit(Transpose, TileType(shape, tile.dtype), operand=value_of(tile), permutation=permutation)
+    return tile.trace.emit(
+        Transpose, TileType(shape, tile.dtype), operand=value_of(tile), permutation=permutation
+    )
 
 
 def reshape(x: Any, shape: Any) -> Tile:
@@ -126,7 +129,8 @@ def reshape(x: Any, shape: Any) -> Tile:
         wanted = tuple(tile.size // known if n == -1 and fits else n for n in wanted)
     if not fits or math.prod(wanted) != tile.size:
         raise OperandError(
-            f"{tile._describe()} has {tile.size} elements and does not reshape to {wanted}", span=current_span(),
+            f"{tile._describe()} has {tile.size} elements and does not reshape to {wanted}",
+            span=current_span(),
             suggestion="keep the number of elements",
         )
     return reshaped(tile, wanted)

@@ -52,7 +52,9 @@ class Definition:
     @property
     def span(self) -> Span:
         """The line of the ``def``."""
-        return Span(self.file, self.node.lineno, self.node.col_offset + 1, self.node.lineno, self.node.col_offset + 4)
+        return Span(
+            self.file, self.node.lineno, self.node.col_offset + 1, self.node.lineno, self.node.col_offset + 4
+        )
 
 
 # The parsed definitions of a file, with the text that they were parsed from.
@@ -107,7 +109,8 @@ def definition_in_text(function: FunctionType, text: str) -> Definition:
     except SyntaxError as error:
         line = error.lineno or 1
         raise CaptureError(
-            f"source= is no Python: {error.msg}", span=Span(file, line, error.offset or 1, line, (error.offset or 1) + 1)
+            f"source= is no Python: {error.msg}",
+            span=Span(file, line, error.offset or 1, line, (error.offset or 1) + 1),
         ) from error
     path = tuple(part for part in function.__qualname__.split(".") if part != "<locals>")
     found = [d for d in definitions if _matches(d, code)]
@@ -121,7 +124,8 @@ def definition_in_text(function: FunctionType, text: str) -> Definition:
     if len(found) != 1:
         lines = ", ".join(str(d.node.lineno) for d in found)
         raise CaptureError(
-            f"source= defines {function.__name__} at lines {lines}" if found
+            f"source= defines {function.__name__} at lines {lines}"
+            if found
             else f"source= does not define {function.__qualname__} with the parameters of the function",
             span=Span(file, 1, 1, 1, 2),
             suggestion="pass the text of the one function",
@@ -159,7 +163,9 @@ def _block(file: str, lines: list[str], code: CodeType) -> list[Definition]:
     try:
         tree = _parse(block)
     except SyntaxError as error:
-        raise SourceNotFoundError(f"the text of {code.co_name} in {file!r} is no Python: {error.msg}") from error
+        raise SourceNotFoundError(
+            f"the text of {code.co_name} in {file!r} is no Python: {error.msg}"
+        ) from error
     ast.increment_lineno(tree, code.co_firstlineno - 1)
     return list(_walk(file, tree, (), None))
 

@@ -76,7 +76,9 @@ def resolve_subscripts(
     dots = [k for k, item in enumerate(items) if item is Ellipsis]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(shape):
-        raise OperandError(f"{used} subscripts for {what} with {len(shape)} axes of shape {shape}", span=current_span())
+        raise OperandError(
+            f"{used} subscripts for {what} with {len(shape)} axes of shape {shape}", span=current_span()
+        )
     if len(dots) > 1:
         raise OperandError("a subscript has one `...` at most", span=current_span())
     rest = (slice(None),) * (len(shape) - used)
@@ -88,7 +90,9 @@ def resolve_subscripts(
         if item is None:
             if not new_axes:
                 raise OperandError(
-                    f"None makes no new axis in {what}", span=current_span(), suggestion="give the loaded tile the axis: x[:, None]"
+                    f"None makes no new axis in {what}",
+                    span=current_span(),
+                    suggestion="give the loaded tile the axis: x[:, None]",
                 )
             result.append(1)
             continue
@@ -114,7 +118,9 @@ def _subscript(item: Any, extent: int, what: str) -> Subscript:
             return Point(_checked(item))
     description = item._describe() if isinstance(item, Tile) else repr(item)
     hint = "select one element an instance of a region loop, or mask with tt.where"
-    raise OperandError(f"{description:.80} cannot be a subscript of {what}", span=current_span(), suggestion=hint)
+    raise OperandError(
+        f"{description:.80} cannot be a subscript of {what}", span=current_span(), suggestion=hint
+    )
 
 
 def _checked(x: Any) -> IndexExpr:
@@ -124,7 +130,8 @@ def _checked(x: Any) -> IndexExpr:
         trace = require_trace(x._describe())
         if x.trace is not trace:
             raise CaptureError(
-                f"{x._describe()} was made in the capture of kernel {x.trace.name!r}", span=current_span(),
+                f"{x._describe()} was made in the capture of kernel {x.trace.name!r}",
+                span=current_span(),
                 suggestion="keep indices in local names of one kernel",
             )
         trace.check_index(x.expression)
@@ -138,10 +145,10 @@ def _slice(item: slice, extent: int, what: str) -> Slice:
     parts = (item.start, item.stop, item.step)
     if all(p is None or isinstance(p, (int, np.integer)) for p in parts):
         try:
-            start, stop, step = item.indices(extent)
+            first, last, by = item.indices(extent)
         except ValueError as error:
             raise OperandError(str(error), span=current_span()) from None
-        return Slice(IndexConst(start), len(range(start, stop, step)), step)
+        return Slice(IndexConst(first), len(range(first, last, by)), by)
     step = 1 if item.step is None else item.step
     start = IndexConst(0) if item.start is None else _checked(item.start)
     stop = IndexConst(extent) if item.stop is None else _checked(item.stop)
@@ -165,10 +172,10 @@ def extract(tile: Tile, given: Any) -> Tile:
     value = value_of(tile)
     subscripts, shape = resolve_subscripts(given, value.shape, tile._describe())
     whole = all(
-        isinstance(s, Slice) and s == Slice(IndexConst(0), n) for s, n in zip(subscripts, value.shape, strict=True)
+        isinstance(s, Slice) and s == Slice(IndexConst(0), n)
+        for s, n in zip(subscripts, value.shape, strict=True)
     )
     if not whole:
         taken = TileType(subscript_shape(subscripts), value.dtype)
         tile = tile.trace.emit(Extract, taken, operand=value, subscripts=subscripts)
     return reshaped(tile, shape)
-

@@ -98,12 +98,15 @@ class Ref:
         trace = require_trace(tensor._describe())
         if tensor.trace is not trace:
             raise CaptureError(
-                f"{tensor._describe()} is a parameter of kernel {tensor.trace.name!r}", span=current_span(),
+                f"{tensor._describe()} is a parameter of kernel {tensor.trace.name!r}",
+                span=current_span(),
                 suggestion="pass it on as an argument",
             )
         self.tensor = tensor
         self._trace = trace
-        resolved, self.shape = resolve_subscripts(subscripts, tensor.shape, tensor._describe(), new_axes=new_axes)
+        resolved, self.shape = resolve_subscripts(
+            subscripts, tensor.shape, tensor._describe(), new_axes=new_axes
+        )
         self.view = View(tensor.memory, resolved)
         self.dtype = tensor.dtype
 
@@ -127,7 +130,9 @@ class Ref:
         self._check_bounds(bounds)
         if not is_number(fill):
             raise OperandError(
-                f"fill={fill!r:.60} is no number", span=current_span(), suggestion="load with a mask and select with tt.where"
+                f"fill={fill!r:.60} is no number",
+                span=current_span(),
+                suggestion="load with a mask and select with tt.where",
             )
         number = _fill_literal(fill, self.dtype)
         tile = self._trace.emit(
@@ -160,7 +165,9 @@ class Ref:
         self._check_bounds(bounds)
         tile = storable(value, self.shape, self.dtype, self.tensor._describe())
         stored = value_of(reshaped(tile, self.view.shape))
-        self._trace.append(Store(self.view, stored, bounds=bounds, mask=self._mask(mask), span=current_span()))
+        self._trace.append(
+            Store(self.view, stored, bounds=bounds, mask=self._mask(mask), span=current_span())
+        )
 
     def _check_bounds(self, bounds: Any) -> None:
         if bounds not in _BOUNDS:
@@ -169,9 +176,13 @@ class Ref:
     def _mask(self, mask: Any) -> Value | None:
         if mask is None:
             return None
-        if not isinstance(mask, (bool, Tile, IndexCompare)) or (isinstance(mask, Tile) and not is_bool(mask.dtype)):
+        if not isinstance(mask, (bool, Tile, IndexCompare)) or (
+            isinstance(mask, Tile) and not is_bool(mask.dtype)
+        ):
             described = mask._describe() if isinstance(mask, Operators) else repr(mask)
-            raise OperandError(f"mask {described} is no bool tile", span=current_span(), suggestion="compare it: x != 0")
+            raise OperandError(
+                f"mask {described} is no bool tile", span=current_span(), suggestion="compare it: x != 0"
+            )
         return value_of(reshaped(broadcast(tile_of(mask), self.shape), self.view.shape))
 
     def __repr__(self) -> str:

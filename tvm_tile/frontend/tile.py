@@ -21,11 +21,22 @@ def _apply(fn: str, *operands: Any) -> Any:
     return apply(fn, *operands)
 
 
+# Of NumPy's functions, those that are operators.
+_UFUNCS = {
+    **{
+        name: name
+        for name in (
+            *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"),
+            *("left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+        )
+    },
+    **{f"bitwise_{name}": name for name in ("and", "or", "xor")},
+}
+
+
 class Operators:
     """Python's operators with NumPy's meaning, for all tracers."""
 
-    # NumPy scalars on the left give way to the reflected operators below.
-    __array_ufunc__ = None
     __hash__ = object.__hash__
 
     def __add__(self, other: Any) -> Any:
@@ -163,7 +174,9 @@ class Operators:
         self._refuse("is no Python int during capture", 'convert with .astype("int32")')
 
     def __float__(self) -> float:
-        self._refuse("is no Python float during capture", 'use the tt functions, and convert with .astype("float32")')
+        self._refuse(
+            "is no Python float during capture", 'use the tt functions, and convert with .astype("float32")'
+        )
 
     def __complex__(self) -> complex:
         self._refuse("is no Python complex during capture", "split it into real tiles")
@@ -186,13 +199,22 @@ class Operators:
         return _apply("ceil", self)
 
     def __iter__(self) -> Any:
-        self._refuse("cannot be iterated over", "loop over its indices with tt.serial, or use a tile operation")
+        self._refuse(
+            "cannot be iterated over", "loop over its indices with tt.serial, or use a tile operation"
+        )
 
     def __len__(self) -> int:
         self._refuse("has no len()", "use .shape[0]")
 
     def __contains__(self, item: Any) -> bool:
         self._refuse("cannot be searched with `in`", "use tt.any(x == value)")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        # A NumPy scalar on the left comes by here.
+        name = _UFUNCS.get(ufunc.__name__)
+        if name is not None and method == "__call__" and not options:
+            return _apply(name, *inputs)
+        self._refuse(f"cannot go through NumPy's {ufunc.__name__}", f"use the functions of tt, such as tt.{ufunc.__name__}")
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse("cannot become a NumPy array during capture", "use the tt functions in place of NumPy's")

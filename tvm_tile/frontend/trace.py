@@ -126,16 +126,16 @@ class Trace:
         CaptureError
             A merge is a pure function: it cannot store, and has no regions.
         """
-        if not isinstance(statement, Op | If) or isinstance(statement, Store):
-            if self.scope.inside("merge"):
-                raise CaptureError(
-                    "a merge function is pure: it has no stores and no region loops",
-                    span=statement.span,
-                    suggestion="compute with tile operations, and store after the reduction",
-                )
+        effect = isinstance(statement, Store) or not isinstance(statement, Op | If)
+        if effect and self.scope.inside("merge"):
+            raise CaptureError(
+                "a merge function is pure: it has no stores and no region loops",
+                span=statement.span,
+                suggestion="compute with tile operations, and store after the reduction",
+            )
         self.scope.statements.append(statement)
 
-    def emit(self, kind: type[Op], type: TileType, **fields: Any) -> Tile:
+    def emit(self, operation: type[Op], type: TileType, /, **fields: Any) -> Tile:
         """Add an operation with a result of a type; its operands' fit is checked.
 
         Raises
@@ -147,7 +147,7 @@ class Trace:
 
         span = current_span()
         result = self.fresh(type, span=span)
-        op = kind(result=result, span=span, **fields)  # type: ignore[call-arg]
+        op = operation(result=result, span=span, **fields)  # type: ignore[call-arg]
         try:
             expected = expected_type(op)
         except TypeFault as fault:

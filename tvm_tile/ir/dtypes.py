@@ -43,7 +43,8 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
     if dtype in _ML_DTYPES:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, dtype))
+        special: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+        return special
     return np.dtype(dtype)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import ArgumentError
-from tvm_tile.ir.dtypes import is_bool, is_float, numpy_dtype
+from tvm_tile.ir.dtypes import FLOATS, STORAGE_ONLY, is_bool, is_float, is_integer, numpy_dtype
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory, Value
 from tvm_tile.semantics.rounding import Array, cast
@@ -72,26 +72,27 @@ def _scalar(param: Value, argument: Any) -> Array:
         argument = argument[()]
     if is_bool(dtype) and isinstance(argument, (bool, np.bool_)):
         return np.asarray(bool(argument))
-    number = not isinstance(argument, (bool, np.bool_, np.ndarray))
-    if number and is_float(dtype):
+    if is_float(dtype) and _is_real(argument):
         try:
             return cast(np.asarray(float(argument)), dtype)
-        except (TypeError, ValueError):
-            number = False
-    if number and not is_bool(dtype):
-        try:
-            integer = operator.index(argument)
-            return np.asarray(integer, dtype=numpy_dtype(dtype))
         except OverflowError:
-            raise ArgumentError(
-                f"argument {name} expects {dtype}, which does not hold {argument}"
-            ) from None
-        except TypeError:
-            number = False
+            raise ArgumentError(f"argument {name} expects {dtype}, which does not hold {argument}") from None
+    if is_integer(dtype) and isinstance(argument, numbers.Integral) and not isinstance(argument, bool):
+        info = np.iinfo(numpy_dtype(dtype))
+        if not info.min <= int(argument) <= info.max:
+            raise ArgumentError(f"argument {name} expects {dtype}, which does not hold {argument}")
+        return np.asarray(int(argument), dtype=numpy_dtype(dtype))
     raise ArgumentError(
         f"argument {name} expects a {dtype} scalar, got {argument!r} ({type(argument).__name__})",
         suggestion=f"pass a Python number or numpy.{dtype}",
     )
+
+
+def _is_real(argument: Any) -> bool:
+    """Whether it is a real number: of Python, of NumPy or of ``ml_dtypes``, but no truth value."""
+    if isinstance(argument, numbers.Real):
+        return not isinstance(argument, bool)
+    return isinstance(argument, np.generic) and str(argument.dtype) in (*FLOATS, *STORAGE_ONLY)
 
 
 def _tensor(param: Memory, argument: Any, *, written: bool) -> Array:

@@ -116,10 +116,10 @@ def interpret(
         if isinstance(statement, Reduce):
             for message, suggestion in check_policy(statement):
                 raise IllegalError(message, span=statement.span, obligation="order", suggestion=suggestion)
-    arguments = bind_arguments(program, arrays)
-    monitor = Monitor(program, arguments.aliases) if debug else None
     # Overflow, division by zero and invalid operations have defined results in the language.
     with np.errstate(all="ignore"):
+        arguments = bind_arguments(program, arrays)
+        monitor = Monitor(program, arguments.aliases) if debug else None
         _Machine(arguments, orders, monitor).block(program.body)
     if monitor is None:
         return None

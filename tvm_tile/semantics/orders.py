@@ -115,9 +115,7 @@ class Orders:
         return items[0]
 
 
-def _merge_some_neighbours(
-    items: list[T], merge: Callable[[T, T], T], rng: np.random.Generator
-) -> list[T]:
+def _merge_some_neighbours(items: list[T], merge: Callable[[T, T], T], rng: np.random.Generator) -> list[T]:
     chosen = rng.random(len(items)) < 0.5
     level: list[T] = []
     k = 0

@@ -40,12 +40,14 @@ class Report:
 
     def __str__(self) -> str:
         aliases = "; ".join(" = ".join(sorted(group)) for group in self.aliases) or "none"
-        return "\n".join((
-            f"debug run of {self.program}: no fault found",
-            f"  parallel regions entered: {self.regions}, instances run: {self.instances}",
-            f"  loads and stores checked: {self.accesses}, elements touched: {self.elements}",
-            f"  order of instances: {self.order}, grouping of reductions: {self.reduction}",
-            f"  aliased arguments: {aliases}",
-            "  checked: bounds, initialized reads, noninterference of parallel instances",
-            "  only these inputs and this order were examined; other inputs may still have faults",
-        ))
+        return "\n".join(
+            (
+                f"debug run of {self.program}: no fault found",
+                f"  parallel regions entered: {self.regions}, instances run: {self.instances}",
+                f"  loads and stores checked: {self.accesses}, elements touched: {self.elements}",
+                f"  order of instances: {self.order}, grouping of reductions: {self.reduction}",
+                f"  aliased arguments: {aliases}",
+                "  checked: bounds, initialized reads, noninterference of parallel instances",
+                "  only these inputs and this order were examined; other inputs may still have faults",
+            )
+        )

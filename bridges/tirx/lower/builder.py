@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm import tirx
+from tvm.ir import TensorLoad
 from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, SeqStmt, Var
 from tvm.tirx.buffer import decl_buffer
 
@@ -175,29 +176,26 @@ class Body:
         self.fma = builder.fma
         self._lane = int64(0) if lane is None else lane
         self._memo: list[dict[Any, Any]] = [{}]
+        self._registers: set[str] = set()
 
     def name(self, value: Any, dtype: str, hint: str = "t") -> Any:
         """The value as an expression that costs nothing to repeat."""
         if isinstance(value, (tirx.IntImm, tirx.FloatImm, Var)):
             return value
-        if isinstance(value, tirx.BufferLoad) and value.buffer in self._own:
+        if isinstance(value, TensorLoad) and value.source.name in self._registers:
             return value
         return self.copy(value, dtype, hint)
-
-    @property
-    def _own(self) -> set[Any]:
-        return self.__dict__.setdefault("_registers", set())
 
     def copy(self, value: Any, dtype: str, hint: str = "t") -> Any:
         """A new register that holds the value and may be overwritten."""
         buffer = self.builder.allocate(hint, self.lanes, dtype)
-        self._own.add(buffer)
+        self._registers.add(buffer.name)
         self.builder.emit(BufferStore(buffer, value, [self._lane]))
         return buffer[self._lane]
 
     def assign(self, register: Any, value: Any) -> None:
         """Overwrite what :meth:`copy` gave."""
-        self.builder.emit(BufferStore(register.buffer, value, [self._lane]))
+        self.builder.emit(BufferStore(register.source, value, [self._lane]))
 
     def repeat(self, count: int, body: Callable[[Any], None]) -> None:
         """Run ``body(step)`` for each step of a serial loop."""

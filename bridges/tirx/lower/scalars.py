@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from tvm import tirx
-from tvm.tirx import Cast, IntImm, Select
+from tvm.tirx import Cast, FloatImm, IntImm, Select, call_intrin
 
 from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 from tvm_tile.ir.index import (
@@ -69,8 +69,7 @@ def int64(value: int) -> Any:
 def literal(number: bool | int | float, dtype: str) -> Any:
     """A number rounded to a dtype, as a literal of its register dtype.
 
-    Zeros, infinities and NaN are spelled by their bits: TVM would fold ``x * 0.0`` to zero and
-    ``x + 0.0`` to ``x``.
+    A zero is spelled as a call, which LLVM folds: TVM would fold ``x * 0.0`` to zero and ``x + 0.0`` to ``x``.
     """
     if is_bool(dtype):
         return IntImm("uint8", int(bool(number)))
@@ -79,11 +78,10 @@ def literal(number: bool | int | float, dtype: str) -> Any:
     with np.errstate(over="ignore"):
         rounded = float(np.asarray(number).astype(numpy_dtype(dtype)))
     register = register_dtype(dtype)
-    if rounded != 0.0 and math.isfinite(rounded):
-        return tirx.FloatImm(register, rounded)
-    width = bits(register)
-    pattern = int(np.array(rounded, register).view(f"uint{width}"))
-    return tirx.reinterpret(register, _integer_literal(pattern, f"int{width}"))
+    if rounded == 0.0:
+        zero = call_intrin(register, "tirx.fabs", FloatImm(register, 0.0))
+        return zero if math.copysign(1.0, rounded) > 0 else zero * FloatImm(register, -1.0)
+    return FloatImm(register, rounded)
 
 
 def _integer_literal(number: bool | int | float, dtype: str) -> Any:

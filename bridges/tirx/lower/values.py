@@ -8,15 +8,17 @@ proved and lanes recognized with the tools of :mod:`tvm_tile.ir.index`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from tvm import tirx
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.casts import convert
 from tvm_tile.bridges.tirx.lower.elementwise import apply
-from tvm_tile.bridges.tirx.lower.scalars import divide_index, literal, register_dtype
+from tvm_tile.bridges.tirx.lower.scalars import divide_index, int64, linear, literal, register_dtype
 from tvm_tile.ir.dtypes import bits
-from tvm_tile.ir.index import IndexConst, IndexExpr, add, mul
+from tvm_tile.ir.index import IndexConst, IndexExpr, add, as_linear, interval, mul
 from tvm_tile.ir.ops import Number
 from tvm_tile.ir.values import TileType, row_major_strides
 
@@ -25,13 +27,19 @@ __all__ = [
     "Casted",
     "Check",
     "Index",
+    "IndexValue",
     "Literal",
     "Positions",
     "Scalar",
     "Source",
     "Stored",
     "Viewed",
+    "broadcast",
     "flat_index",
+    "inside_of",
+    "reshaped",
+    "transposed",
+    "unproved",
 ]
 
 Index = tuple[IndexExpr, ...]
@@ -56,8 +64,8 @@ class Source:
         raise NotImplementedError
 
     @property
-    def reads(self) -> Mapping[Any, bool]:
-        """Temporaries it reads, and whether only at the element's own position."""
+    def reads(self) -> Mapping[str, bool]:
+        """Names of the temporaries it reads, and whether only at the element's own position."""
         return {}
 
     def checks(self, index: Index) -> tuple[Check, ...]:
@@ -140,8 +148,8 @@ class Stored(Source):
         return self.buffer[body.builder.index(flat_index(index, self.type.shape))]
 
     @property
-    def reads(self) -> Mapping[Any, bool]:
-        return {self.buffer: True}
+    def reads(self) -> Mapping[str, bool]:
+        return {self.buffer.name: True}
 
     def flattened(self) -> Source:
         return Stored(self._flat_type(), self.buffer)
@@ -170,7 +178,7 @@ class Applied(Source):
         return _once(self, index, body, compute)
 
     @property
-    def reads(self) -> Mapping[Any, bool]:
+    def reads(self) -> Mapping[str, bool]:
         return _merged(*(operand.reads for operand in self.operands))
 
     def checks(self, index: Index) -> tuple[Check, ...]:
@@ -208,7 +216,7 @@ class Casted(Source):
         return _once(self, index, body, compute)
 
     @property
-    def reads(self) -> Mapping[Any, bool]:
+    def reads(self) -> Mapping[str, bool]:
         return self.operand.reads
 
     def checks(self, index: Index) -> tuple[Check, ...]:
@@ -236,19 +244,17 @@ class Viewed(Source):
     #: Positions that must be in bounds of the operand; an element out of bounds is 0.
     limits: Callable[[Index], tuple[Check, ...]] | None = None
     same_order: bool = False
-    extra_reads: Mapping[Any, bool] = field(default_factory=dict)
 
     def element(self, index: Index, body: Body) -> Any:
-        if self.limits is None:
-            return self.operand.element(self.place(index), body)
-        from tvm_tile.bridges.tirx.lower.memory import guarded_element
-
-        zero = literal(0, self.type.dtype)
-        return guarded_element(self.limits(index), zero, self.type.dtype, body, lambda: self.operand.element(self.place(index), body))
+        value = self.operand.element(self.place(index), body)
+        if self.limits is None or not body.guarded:
+            return value
+        inside = inside_of(self.limits(index), body.builder)
+        return value if inside is None else tirx.if_then_else(inside, value, literal(0, self.type.dtype))
 
     @property
-    def reads(self) -> Mapping[Any, bool]:
-        return {**{buffer: self.same_order and exact for buffer, exact in self.operand.reads.items()}, **self.extra_reads}
+    def reads(self) -> Mapping[str, bool]:
+        return {buffer: self.same_order and exact for buffer, exact in self.operand.reads.items()}
 
     def checks(self, index: Index) -> tuple[Check, ...]:
         own = () if self.limits is None else self.limits(index)
@@ -263,9 +269,41 @@ class Viewed(Source):
         return self.operand.width
 
     def flattened(self) -> Source | None:
-        if isinstance(self.operand, (Literal, Scalar)) and self.limits is None:
-            return self.operand.flattened() if self.operand.type.shape else type(self.operand)(self._flat_type(), self.operand.value)
+        if self.limits is not None:
+            return None
+        if isinstance(self.operand, Literal):
+            return Literal(self._flat_type(), self.operand.value)
+        if not self.operand.type.shape:
+            return Viewed(self._flat_type(), self.operand, lambda _: ())
         return self.operand.flattened() if self.same_order else None
+
+
+def unproved(checks: tuple[Check, ...], builder: Builder) -> tuple[Check, ...]:
+    """The checks that the known ranges of their positions do not decide."""
+    left: dict[Check, None] = {}
+    for check in checks:
+        low, high = interval(check.position, builder.bounds)
+        if low is None or high is None or low < 0 or high >= check.extent:
+            left[check] = None
+    return tuple(left)
+
+
+def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
+    """The run-time test of the checks that are not proved, or ``None`` if all are.
+
+    Positions are split so that a start read from memory is compared as it is: adding to it could wrap.
+    """
+    test: Any | None = None
+    for check in unproved(checks, builder):
+        terms, constant = as_linear(check.position)
+        known = {atom: f for atom, f in terms.items() if None not in interval(atom, builder.bounds)}
+        start = builder.index(linear({atom: f for atom, f in terms.items() if atom not in known}, 0))
+        offset = builder.index(linear(known, constant))
+        if len(known) == len(terms):
+            start, offset = offset, int64(0)
+        both = tirx.And(tirx.LE(int64(0) - offset, start), tirx.LT(start, int64(check.extent) - offset))
+        test = both if test is None else tirx.And(test, both)
+    return test
 
 
 def _once(source: Applied | Casted, index: Index, body: Body, compute: Callable[[], Any]) -> Any:
@@ -280,8 +318,8 @@ def _once(source: Applied | Casted, index: Index, body: Body, compute: Callable[
     return value
 
 
-def _merged(*reads: Mapping[Any, bool]) -> Mapping[Any, bool]:
-    merged: dict[Any, bool] = {}
+def _merged(*reads: Mapping[str, bool]) -> Mapping[str, bool]:
+    merged: dict[str, bool] = {}
     for part in reads:
         for buffer, exact in part.items():
             merged[buffer] = merged.get(buffer, True) and exact

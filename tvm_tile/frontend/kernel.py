@@ -1,0 +1,379 @@
+"""The ``kernel`` decorator: parameters, capture into a program, and calls."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NoReturn, overload
+
+from tvm_tile.errors import ArgumentError, CaptureError, UnsupportedError
+from tvm_tile.frontend.convert import converted_function
+from tvm_tile.frontend.environment import captured_state
+from tvm_tile.frontend.faults import translated
+from tvm_tile.frontend.operands import converted, is_number, tile_of
+from tvm_tile.frontend.positions import current_span
+from tvm_tile.frontend.runtime import Runtime
+from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_in_text, definition_of
+from tvm_tile.frontend.specs import check_scalar, memory_of, scalar_dtype
+from tvm_tile.frontend.tensor import Tensor
+from tvm_tile.frontend.tile import Operators, Tile
+from tvm_tile.frontend.trace import Trace, active_trace
+from tvm_tile.ir.regions import Program
+from tvm_tile.ir.span import Span
+from tvm_tile.ir.structure import renumber
+from tvm_tile.ir.values import Memory, TileType, Value
+from tvm_tile.ir.verifier import verify
+
+__all__ = ["REQUIRED", "Kernel", "Signature", "kernel", "set_launcher"]
+
+#: Default of a constant that has none.
+REQUIRED = inspect.Parameter.empty
+
+Launcher = Callable[["Kernel", tuple[Any, ...], dict[str, Any]], Any]
+
+_launcher: Launcher | None = None
+
+
+def set_launcher(launcher: Launcher) -> None:
+    """Install what runs a kernel that is called: ``launcher(kernel, args, constants)``."""
+    global _launcher
+    _launcher = launcher
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The parameters of a kernel.
+
+    Attributes
+    ----------
+    parameters
+        Names of the positional parameters, in order.
+    scalars
+        Dtypes of those that are run-time scalars, by name; the others are tensors.
+    constants
+        Defaults of the keyword-only compile-time constants, by name; :data:`REQUIRED` for none.
+    """
+
+    parameters: tuple[str, ...]
+    scalars: dict[str, str]
+    constants: dict[str, Any]
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        """Names of the tensor parameters, in order."""
+        return tuple(p for p in self.parameters if p not in self.scalars)
+
+
+class Kernel:
+    """A tile program in terms of Python; made by :func:`kernel`.
+
+    Calling it runs it on arrays in place. Inside another kernel a call puts its body there.
+
+    Attributes
+    ----------
+    function
+        The decorated function.
+    signature
+        Its parameters.
+    fma
+        Whether ``a * b + c`` may be contracted to one rounding.
+    """
+
+    __name__: str
+
+    def __init__(self, function: FunctionType, *, source: str | None = None, fma: bool = True) -> None:
+        self._definition = _definition(function, source)
+        self.signature = _signature(function, self._definition.span)
+        self.fma = fma
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        """Name of the function."""
+        return self.function.__name__
+
+    @property
+    def span(self) -> Span:
+        """Where it is defined."""
+        return self._definition.span
+
+    def trace(self, *args: Any, **constants: Any) -> Program:
+        """Specialize to arguments: capture the function once for their shapes, strides and dtypes.
+
+        Parameters
+        ----------
+        *args : array, tt.spec or number
+            One for each positional parameter; data are not read.
+        **constants
+            Values of compile-time constants.
+
+        Returns
+        -------
+        Program
+            Canonical and verified.
+
+        Raises
+        ------
+        ArgumentError
+            The arguments do not fit the parameters, or an ``assert`` of the function fails.
+        CaptureError
+            The function is no tile program.
+        IllegalError
+            It breaks a rule of the language.
+        """
+        arguments, given = self.bind(args, constants)
+        trace = Trace(self.name, fma=self.fma)
+        params: list[Memory | Value] = []
+        values: list[Tensor | Tile] = []
+        for name, argument in zip(self.signature.parameters, arguments, strict=True):
+            dtype = self.signature.scalars.get(name)
+            if dtype is None:
+                memory = memory_of(name, argument)
+                params.append(memory)
+                values.append(Tensor(trace, memory))
+            else:
+                check_scalar(name, argument, dtype)
+                value = trace.fresh(TileType((), dtype), name, span=self.span)
+                params.append(value)
+                values.append(Tile(trace, value))
+        with trace.activate(), translated(trace):
+            self._run(values, given)
+        program = Program(self.name, tuple(params), trace.root.block, fma=self.fma, span=self.span)
+        program = renumber(program, trace.names)
+        verify(program)
+        return program
+
+    def __call__(self, *args: Any, **constants: Any) -> Any:
+        """Run on arrays in place; inside another kernel, capture the body there.
+
+        Raises
+        ------
+        ArgumentError
+            The arguments do not fit.
+        """
+        if active_trace() is not None and any(isinstance(a, Operators) for a in (*args, *constants.values())):
+            return self._inline(args, constants)
+        if _launcher is None:
+            raise UnsupportedError(
+                f"kernel {self.name} cannot be called: nothing that runs kernels is installed",
+                suggestion="import tvm_tile, which installs it",
+            )
+        return _launcher(self, args, constants)
+
+    def captured_state(self) -> tuple[Any, ...]:
+        """What the function reads from its surroundings, comparable and hashable.
+
+        Values of the globals and closure cells that it and its nested and helper functions name: plain
+        values as such, other objects by identity. Another state may give another program.
+        """
+        return captured_state(self.function)
+
+    def bind(
+        self, args: tuple[Any, ...], constants: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments of the positional parameters, and the constants with their defaults.
+
+        Raises
+        ------
+        ArgumentError
+            One is missing, unknown or given twice.
+        """
+        names, span = self.signature.parameters, self.span
+        listed = ", ".join(names) or "none"
+        given = dict(constants)
+        if len(args) > len(names):
+            raise ArgumentError(
+                f"kernel {self.name} takes {len(names)} arguments ({listed}), not {len(args)}",
+                span=span,
+                suggestion="pass compile-time constants by name"
+                if self.signature.constants
+                else "leave some out",
+            )
+        bound = dict(zip(names, args, strict=False))
+        for name in names:
+            if name in given:
+                if name in bound:
+                    raise ArgumentError(f"argument {name} of kernel {self.name} is given twice", span=span)
+                bound[name] = given.pop(name)
+        missing = [name for name in names if name not in bound]
+        if missing:
+            raise ArgumentError(
+                f"kernel {self.name} takes {len(names)} arguments ({listed}); {', '.join(missing)} missing",
+                span=span,
+                suggestion=f"pass {missing[0]}",
+            )
+        known = self.signature.constants
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            raise ArgumentError(
+                f"kernel {self.name} has no constant {', '.join(unknown)}; it has {', '.join(known) or 'none'}",
+                span=span,
+            )
+        values = known | given
+        lacking = [name for name, value in values.items() if value is REQUIRED]
+        if lacking:
+            raise ArgumentError(
+                f"kernel {self.name} needs the constant {', '.join(lacking)}",
+                span=span,
+                suggestion=f"pass {lacking[0]}=...",
+            )
+        return tuple(bound[name] for name in names), values
+
+    def _run(self, values: list[Any], constants: dict[str, Any]) -> None:
+        body = converted_function(self.function, self._definition, Runtime)
+        result = body(*values, **constants)
+        if result is not None:
+            raise CaptureError(
+                f"kernel {self.name} returns {result!r:.60}",
+                span=self.span,
+                suggestion="store results to tensor parameters and return nothing",
+            )
+
+    def _inline(self, args: tuple[Any, ...], constants: dict[str, Any]) -> None:
+        trace, span = active_trace(), current_span()
+        assert trace is not None
+        if trace.fma != self.fma:
+            raise CaptureError(
+                f"kernel {self.name} has fma={self.fma}, but kernel {trace.name}, which calls it, has fma={trace.fma}",
+                span=span,
+                suggestion=f"give both fma={self.fma}",
+            )
+        arguments, given = self.bind(args, constants)
+        values: list[Any] = []
+        for name, argument in zip(self.signature.parameters, arguments, strict=True):
+            dtype = self.signature.scalars.get(name)
+            if dtype is None:
+                if not isinstance(argument, Tensor):
+                    raise ArgumentError(
+                        f"argument {name} of kernel {self.name} is {argument!r:.60}, not a tensor",
+                        span=span,
+                        suggestion="pass tensor parameters on as they are",
+                    )
+                values.append(argument)
+                continue
+            if not is_number(argument) and not (
+                isinstance(argument, Operators) and not isinstance(argument, Tensor)
+            ):
+                raise ArgumentError(
+                    f"argument {name} of kernel {self.name} is {argument!r:.60}, not a scalar", span=span
+                )
+            tile = tile_of(argument, dtype) if is_number(argument) else tile_of(argument)
+            if tile.shape != ():
+                raise ArgumentError(
+                    f"argument {name} of kernel {self.name} is {tile._describe()}, not a scalar", span=span
+                )
+            values.append(converted(tile, dtype))
+        self._run(values, given)
+
+    def __repr__(self) -> str:
+        return f"<tt.kernel {self.name}({', '.join(self.signature.parameters)})>"
+
+
+@overload
+def kernel(function: Callable[..., Any], /, *, source: str | None = None, fma: bool = True) -> Kernel: ...
+@overload
+def kernel(*, fma: bool = True) -> Callable[[Callable[..., Any]], Kernel]: ...
+def kernel(
+    function: Callable[..., Any] | None = None, /, *, source: str | None = None, fma: bool = True
+) -> Kernel | Callable[[Callable[..., Any]], Kernel]:
+    """Make a kernel of a function.
+
+    Positional parameters are tensors, or run-time scalars if annotated ``tt.Scalar[dtype]``; keyword-only
+    parameters are compile-time constants.
+
+    Parameters
+    ----------
+    function : function
+        Its body is captured when the kernel is traced or called.
+    source : str, optional
+        Text of the function, or of a module that holds it, where Python has none (``exec``, ``python -c``,
+        standard input).
+    fma : bool
+        Whether ``a * b + c`` may be contracted to one rounding.
+
+    Returns
+    -------
+    Kernel
+        Or, without a function, a decorator.
+
+    Raises
+    ------
+    CaptureError
+        There is no source text, or the function is not of a form that can be captured.
+    """
+    if function is None:
+        return functools.partial(kernel, source=source, fma=fma)
+    if not isinstance(function, FunctionType):
+        raise CaptureError(
+            f"tt.kernel takes a function, not {type(function).__name__} {function!r:.60}",
+            span=current_span(),
+            suggestion="decorate a def",
+        )
+    return Kernel(function, source=source, fma=fma)
+
+
+def _definition(function: FunctionType, source: str | None) -> Definition:
+    code = function.__code__
+    place = Span(code.co_filename, code.co_firstlineno, 1, code.co_firstlineno, 1)
+    if function.__name__ == "<lambda>" or code.co_name == "<lambda>":
+        raise CaptureError("a lambda cannot be a kernel", span=place, suggestion="write it as a def")
+    if source is not None:
+        return definition_in_text(function, source)
+    try:
+        return definition_of(function)
+    except SourceNotFoundError as error:
+        raise CaptureError(
+            f"kernel {function.__name__} cannot be captured: {error}",
+            span=place,
+            suggestion="pass the text: tt.kernel(fn, source=text)",
+        ) from None
+
+
+def _signature(function: FunctionType, span: Span) -> Signature:
+    def refuse(what: str, suggestion: str) -> NoReturn:
+        raise CaptureError(f"kernel {function.__name__} {what}", span=span, suggestion=suggestion)
+
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        refuse("is an async function", "write a plain def")
+    if inspect.isgeneratorfunction(function):
+        refuse("is a generator (it has yield)", "store results to tensor parameters")
+    parameters: list[str] = []
+    scalars: dict[str, str] = {}
+    constants: dict[str, Any] = {}
+    closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    namespace = function.__globals__ | {n: c.cell_contents for n, c in closure.items() if _is_set(c)}
+    for parameter in inspect.signature(function).parameters.values():
+        name = parameter.name
+        match parameter.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                refuse(f"has *{name}", "name each tensor")
+            case inspect.Parameter.VAR_KEYWORD:
+                refuse(f"has **{name}", "name each constant after a bare *")
+            case inspect.Parameter.KEYWORD_ONLY:
+                constants[name] = parameter.default
+                continue
+        if parameter.default is not REQUIRED:
+            refuse(
+                f"gives the tensor parameter {name} a default",
+                f"make it a compile-time constant: *, {name}=...",
+            )
+        parameters.append(name)
+        try:
+            dtype = scalar_dtype(parameter.annotation, namespace)
+        except TypeError as error:
+            refuse(f"has a parameter {name} of an unknown type: {error}", 'such as tt.Scalar["float32"]')
+        if dtype is not None:
+            scalars[name] = dtype
+    return Signature(tuple(parameters), scalars, constants)
+
+
+def _is_set(cell: Any) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018 reading an empty cell raises
+    except ValueError:
+        return False
+    return True

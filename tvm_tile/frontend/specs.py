@@ -1,0 +1,236 @@
+"""Arguments as a capture sees them: shapes, dtypes and strides of arrays, and annotations of scalars."""
+
+from __future__ import annotations
+
+import operator
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tvm_tile.errors import ArgumentError
+from tvm_tile.ir.dtypes import STORAGE_ONLY, canonical_dtype, is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.ir.values import Memory
+
+__all__ = ["Scalar", "Spec", "check_scalar", "memory_of", "scalar_dtype", "spec"]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Shape, dtype and strides of a tensor argument, without data.
+
+    Attributes
+    ----------
+    strides
+        In elements; ``None`` for dense row-major.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...] | None = None
+
+
+def spec(shape: Any, dtype: Any, strides: Any = None) -> Spec:
+    """Stand in for an array in :meth:`Kernel.trace`.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents, in elements.
+    dtype
+        Name, NumPy dtype or type, or torch dtype.
+    strides : sequence of int, optional
+        Distance along each axis, in elements; by default dense row-major.
+
+    Raises
+    ------
+    ArgumentError
+        An extent is negative or no int, the dtype is unknown, or the strides do not fit the shape.
+    """
+    extents = _ints(shape, "shape")
+    if any(n < 0 for n in extents):
+        raise ArgumentError(f"shape {extents} has a negative extent", suggestion="use extents of 0 or more")
+    steps = None if strides is None else _ints(strides, "strides")
+    if steps is not None and len(steps) != len(extents):
+        raise ArgumentError(
+            f"strides {steps} for shape {extents}", suggestion="give one stride an axis, in elements"
+        )
+    return Spec(extents, _dtype(dtype, "a spec"), steps)
+
+
+def _ints(items: Any, what: str) -> tuple[int, ...]:
+    try:
+        given = tuple(items) if hasattr(items, "__iter__") else (items,)
+        return tuple(operator.index(item) for item in given)
+    except TypeError:
+        raise ArgumentError(
+            f"{what} {items!r:.80} is no sequence of ints", suggestion="such as (64, 32)"
+        ) from None
+
+
+def _dtype(dtype: Any, what: str) -> str:
+    try:
+        return canonical_dtype(dtype)
+    except TypeError as error:
+        raise ArgumentError(f"{what}: {error}", suggestion="convert it with astype") from None
+
+
+class Scalar:
+    """Annotation of a run-time scalar parameter: ``def k(X, alpha: tt.Scalar["float32"])``.
+
+    Attributes
+    ----------
+    dtype
+        Its element type.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = canonical_dtype(dtype)
+        if self.dtype in STORAGE_ONLY:
+            raise TypeError(f"a scalar cannot have dtype {self.dtype}")
+
+    def __class_getitem__(cls, dtype: Any) -> Scalar:
+        return cls(dtype)
+
+    def __repr__(self) -> str:
+        return f'Scalar["{self.dtype}"]'
+
+
+_WRITTEN = re.compile(r"""(?:\w+\s*\.\s*)*Scalar\s*\[\s*["']?([\w.]+)["']?\s*\]""")
+
+
+def scalar_dtype(annotation: Any, namespace: dict[str, Any]) -> str | None:
+    """The dtype of a parameter annotated as a :class:`Scalar`; ``None`` for other parameters.
+
+    Parameters
+    ----------
+    annotation
+        An object, or text under ``from __future__ import annotations``.
+    namespace
+        Names that the text may use.
+
+    Raises
+    ------
+    TypeError
+        The dtype is unknown.
+    """
+    if isinstance(annotation, str):
+        try:
+            annotation = eval(annotation, dict(namespace))
+        except (NameError, AttributeError, SyntaxError):
+            # Names of an enclosing function are not in reach; the spelling still tells.
+            written = _WRITTEN.fullmatch(annotation.strip())
+            return None if written is None else canonical_dtype(written[1])
+    return annotation.dtype if isinstance(annotation, Scalar) else None
+
+
+def memory_of(name: str, argument: Any) -> Memory:
+    """The tensor parameter that an argument stands for.
+
+    Parameters
+    ----------
+    name
+        Of the parameter.
+    argument
+        A :class:`Spec`, or an array: NumPy, torch, TVM or anything with ``shape``, ``dtype`` and DLPack.
+
+    Raises
+    ------
+    ArgumentError
+        It is no array, or one of an element type or layout that kernels cannot address.
+    """
+    if isinstance(argument, Spec):
+        shape, dtype, strides = argument.shape, argument.dtype, argument.strides
+    elif isinstance(argument, np.ndarray):
+        shape, dtype, strides = _numpy(name, argument)
+    elif hasattr(argument, "shape") and hasattr(argument, "dtype") and not isinstance(argument, np.generic):
+        shape = tuple(int(n) for n in argument.shape)
+        dtype = _dtype(
+            argument.dtype if _is_dtype(argument.dtype) else str(argument.dtype), f"argument {name}"
+        )
+        strides = _strides(name, argument, dtype)
+    else:
+        raise ArgumentError(
+            f"argument {name} is no array but {type(argument).__name__} {argument!r:.60}",
+            suggestion="pass a NumPy array, a torch or TVM tensor, or tt.spec(shape, dtype)",
+        )
+    return Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
+
+
+def _is_dtype(dtype: Any) -> bool:
+    return isinstance(dtype, (str, np.dtype, type))
+
+
+def _numpy(name: str, array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], str, tuple[int, ...]]:
+    if array.dtype.names is not None or array.dtype.hasobject:
+        raise ArgumentError(
+            f"argument {name} has dtype {array.dtype}, which is no number",
+            suggestion="pass one array a field",
+        )
+    if not array.dtype.isnative:
+        raise ArgumentError(
+            f"argument {name} has dtype {array.dtype.str}, whose byte order is not this machine's",
+            suggestion=f"convert it: {name}.astype({name}.dtype.newbyteorder('='))",
+        )
+    dtype = _dtype(array.dtype, f"argument {name}")
+    return array.shape, dtype, _in_elements(name, array.shape, array.strides, array.itemsize)
+
+
+def _strides(name: str, argument: Any, dtype: str) -> tuple[int, ...] | None:
+    """Strides in elements, or ``None`` for dense row-major."""
+    if callable(getattr(argument, "stride", None)):
+        return tuple(int(s) for s in argument.stride())
+    for protocol in ("__array_interface__", "__cuda_array_interface__"):
+        interface = getattr(argument, protocol, None)
+        if isinstance(interface, dict):
+            given = interface.get("strides")
+            if given is None:
+                return None
+            return _in_elements(name, tuple(argument.shape), tuple(given), numpy_dtype(dtype).itemsize)
+    # As in DLPack, the unit of all that speak no array interface is the element.
+    given = getattr(argument, "strides", None)
+    return None if given is None or callable(given) else tuple(int(s) for s in given)
+
+
+def _in_elements(
+    name: str, shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int
+) -> tuple[int, ...]:
+    observed = [s for n, s in zip(shape, strides, strict=True) if n > 1]
+    if 0 not in shape and any(s % itemsize for s in observed):
+        raise ArgumentError(
+            f"argument {name} has strides of {strides} bytes, which are no multiples of its {itemsize} bytes an element",
+            suggestion=f"copy it: {name}.copy()",
+        )
+    return tuple(s // itemsize for s in strides)
+
+
+def check_scalar(name: str, argument: Any, dtype: str) -> None:
+    """Refuse an argument that a run-time scalar parameter cannot take.
+
+    Raises
+    ------
+    ArgumentError
+        It is no number, or not one of the dtype.
+    """
+    if isinstance(argument, Spec):
+        fits = argument.shape == () and argument.dtype == dtype
+    else:
+        value = (
+            argument.item()
+            if isinstance(argument, (np.generic, np.ndarray)) and np.ndim(argument) == 0
+            else argument
+        )
+        if is_bool(dtype):
+            fits = isinstance(value, bool)
+        elif is_float(dtype):
+            fits = isinstance(value, (int, float)) and not isinstance(value, bool)
+        else:
+            assert is_integer(dtype)
+            info = np.iinfo(numpy_dtype(dtype))
+            fits = isinstance(value, int) and not isinstance(value, bool) and info.min <= value <= info.max
+    if not fits:
+        raise ArgumentError(
+            f"argument {name} is {argument!r:.60}, which is no {dtype} scalar",
+            suggestion=f"pass a number that {dtype} holds",
+        )
