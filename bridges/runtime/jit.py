@@ -107,9 +107,13 @@ def _signature(argument: Any) -> Hashable:
         return kind
     module = kind.__module__
     if module.startswith("torch"):
-        return kind, tuple(argument.shape), argument.stride(), argument.dtype, argument.device.type
+        try:
+            return kind, argument.shape, argument.stride(), argument.dtype
+        except RuntimeError:
+            # A sparse tensor has no strides.
+            raise _NoKeyError from None
     if module.startswith(("tvm.", "tvm_ffi.")) and hasattr(argument, "strides"):
-        return kind, tuple(argument.shape), tuple(argument.strides), str(argument.dtype), str(argument.device)
+        return kind, argument.shape, argument.strides, argument.dtype
     raise _NoKeyError
 
 

@@ -3,7 +3,7 @@
 TVM keeps one pool for each *calling* thread, created at that thread's first parallel call with a fixed
 number of workers; afterwards only the number in use can change. The number asked for is therefore one
 setting of the process, and each calling thread brings its own pool into line before a call
-(:func:`apply_to_calling_thread`). A pool is created larger than first needed, as idle workers sleep.
+(:func:`apply_to_calling_thread`).
 
 Nothing here binds threads to cores. TVM would, the calling thread included, and to the first cores of
 the machine rather than to those that the process may use.
@@ -32,8 +32,9 @@ __all__ = [
 
 ENVIRONMENT_VARIABLE = "TVM_TILE_NUM_THREADS"
 
-#: A pool has at least so many workers, so that the number of threads can still be raised on a small machine.
-_SMALLEST_POOL = 8
+#: A pool has at least so many workers, so that the number can still be raised on a small machine. Not
+#: more: a worker that has nothing to do burns a core for about 100 ms before it sleeps.
+_SMALLEST_POOL = 4
 #: Mode "the threads share the given cores" of ``runtime.config_threadpool``. It is the one that also
 #: fixes TVM's idea of the available concurrency, which otherwise is half the cores.
 _SHARE_CORES = -3
@@ -46,7 +47,7 @@ class _State:
     """The setting of the process; ``requested`` is read without the lock."""
 
     requested: int | None = None
-    #: Workers of the smallest pool that a thread has started here, or ``None`` before the first.
+    #: Workers of every pool that has started, or ``None`` before the first.
     limit: int | None = None
     #: In a forked child the workers of the parent's pool do not exist.
     forked_with_pool: bool = False
@@ -164,7 +165,7 @@ def _configure() -> None:
             _thread.applied = wanted
             return
         if _thread.capacity == 0:
-            _thread.capacity = max(wanted, usable_cores(), _SMALLEST_POOL)
+            _thread.capacity = _state.limit or max(wanted, usable_cores(), _SMALLEST_POOL)
         _configure_pool(tvm_ffi, wanted)
         _thread.applied = wanted
 
@@ -186,7 +187,7 @@ def _configure_pool(tvm_ffi: Any, wanted: int) -> None:
             wanted,
         )
         return
-    _state.limit = _thread.capacity if _state.limit is None else min(_state.limit, _thread.capacity)
+    _state.limit = _thread.capacity
 
 
 @contextmanager

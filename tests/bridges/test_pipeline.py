@@ -15,7 +15,7 @@ from tvm_tile.errors import UnsupportedError
 
 LLVM = {"kind": "llvm"}
 SHAPE = (4, 6)
-TRANSPOSED = TileLayout(S[(4, 6):(1, 4)])
+TRANSPOSED = TileLayout(S[(4, 6) : (1, 4)])
 
 
 def copy_function(layout: object, strides: object = None, shape: tuple[int, int] = SHAPE) -> tirx.PrimFunc:
@@ -107,11 +107,11 @@ def test_a_marked_function_survives_the_text_round_trip():
         (None, None, (4, 6)),
         (TileLayout(S[4, 6]), None, (4, 6)),
         (TileLayout(S[24]), None, (4, 6)),
-        (TileLayout(S[(4, 2, 3):(6, 3, 1)]), None, (4, 6)),
-        (TileLayout(S[(4, 6):(1, 4)]), [1, 4], (4, 6)),
-        (TileLayout(S[(4, 6):(12, 1)]), [12, 1], (4, 6)),
-        (TileLayout(S[(4, 6):(-6, 1)]), [-6, 1], (4, 6)),
-        (TileLayout(S[(1, 6):(7, 1)]), None, (1, 6)),
+        (TileLayout(S[(4, 2, 3) : (6, 3, 1)]), None, (4, 6)),
+        (TileLayout(S[(4, 6) : (1, 4)]), [1, 4], (4, 6)),
+        (TileLayout(S[(4, 6) : (12, 1)]), [12, 1], (4, 6)),
+        (TileLayout(S[(4, 6) : (-6, 1)]), [-6, 1], (4, 6)),
+        (TileLayout(S[(1, 6) : (7, 1)]), None, (1, 6)),
     ],
 )
 def test_a_layout_that_says_what_the_strides_say_needs_no_pipeline(layout, strides, shape):
@@ -123,11 +123,11 @@ def test_a_layout_that_says_what_the_strides_say_needs_no_pipeline(layout, strid
     [
         (TRANSPOSED, None),
         (TileLayout(S[4, 6]), [1, 4]),
-        (TileLayout(S[(4, 6):(12, 1)]), None),
-        (TileLayout(S[(4, 6):(6, 1)] + 3), None),
-        (TileLayout(S[(4, 6):(6, 1)] + R[2:1]), None),
-        (TileLayout(S[(4, 3, 2):(6, 1, 3)]), None),
-        (TileLayout(S[(4, 6):(6 @ tvm.tirx.layout.laneid, 1)]), None),
+        (TileLayout(S[(4, 6) : (12, 1)]), None),
+        (TileLayout(S[(4, 6) : (6, 1)] + 3), None),
+        (TileLayout(S[(4, 6) : (6, 1)] + R[2:1]), None),
+        (TileLayout(S[(4, 3, 2) : (6, 1, 3)]), None),
+        (TileLayout(S[(4, 6) : (6 @ tvm.tirx.layout.laneid, 1)]), None),
     ],
 )
 def test_a_layout_that_differs_from_the_strides_needs_the_pipeline(layout, strides):
@@ -144,6 +144,19 @@ def test_layouts_of_local_buffers_count():
 
     assert needs_pipeline(function(TRANSPOSED))
     assert not needs_pipeline(function(TileLayout(S[4, 6])))
+
+
+@pytest.mark.parametrize(
+    "first",
+    ["tvm_tile", "tvm_tile.bridges", "tvm_tile.bridges.tirx.operators", "tvm_tile.bridges.runtime.artifact"],
+)
+def test_any_order_of_imports_registers_without_a_warning(first):
+    code = (
+        f"import warnings; warnings.simplefilter('error'); import {first}; import tvm; "
+        "from tvm.tirx.compilation_pipeline import PIPELINE_MAP; assert 'tvm_tile' in PIPELINE_MAP"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_import_tvm_alone_registers_the_pipeline():

@@ -1,5 +1,8 @@
 """``if`` statements: on Python values one arm during capture, on tiles both arms in the program."""
 
+# Kernels write what the rules for plain Python advise against.
+# ruff: noqa: SIM108
+
 import pytest
 
 import tvm_tile.frontend as tt
@@ -273,7 +276,9 @@ def continues(X):
             continue
 
 
-@pytest.mark.parametrize(("kernel", "keyword"), [(returns, "return"), (breaks, "break"), (continues, "continue")])
+@pytest.mark.parametrize(
+    ("kernel", "keyword"), [(returns, "return"), (breaks, "break"), (continues, "continue")]
+)
 def test_jump_under_a_tile_condition_is_refused(refused, kernel, keyword):
     refused(CaptureError, lambda: kernel.trace(F4), keyword, "known only when the program runs", at=keyword)
 

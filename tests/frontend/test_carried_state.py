@@ -1,5 +1,8 @@
 """Names across regions: carried state, locals, loop variables, and what a captured body may not do."""
 
+# Kernels write what the rules for plain Python advise against.
+# ruff: noqa: B007, F821, F841, SIM113
+
 import numpy as np
 import pytest
 
@@ -64,7 +67,7 @@ def test_unchanged_state_is_not_carried():
     program = k.trace(F4, skip=True)
     loop = only(program, Serial)
     assert [v.name for v in loop.args] == ["t"]
-    product = [s for s in loop.body.statements if s.results][0]
+    product = next(s for s in loop.body.statements if s.results)
     assert product.operands[1] == program.body.statements[0].result
 
 
@@ -91,7 +94,9 @@ def test_local_of_an_iteration_has_no_value_after_the_loop(refused):
             z = X[i]
         X[0] = z
 
-    error = refused(CaptureError, lambda: k.trace(F4), "'z'", "local to one iteration", "before the loop", at="z")
+    error = refused(
+        CaptureError, lambda: k.trace(F4), "'z'", "local to one iteration", "before the loop", at="z"
+    )
     assert isinstance(error.__cause__, NameError)
 
 
@@ -102,7 +107,9 @@ def test_local_read_before_its_assignment_is_explained(refused):
             X[i] = z
             z = X[i]
 
-    refused(CaptureError, lambda: k.trace(F4), "'z' is read before its assignment", "iteration before", at="z")
+    refused(
+        CaptureError, lambda: k.trace(F4), "'z' is read before its assignment", "iteration before", at="z"
+    )
 
 
 def test_loop_variable_has_no_value_after_the_loop(refused):
@@ -119,7 +126,7 @@ def test_loop_variable_has_no_value_after_the_loop(refused):
 def test_undefined_name_is_a_plain_name_error(refused):
     @tt.kernel
     def k(X):
-        X[0] = nowhere  # noqa: F821
+        X[0] = nowhere
 
     refused(CaptureError, lambda: k.trace(F4), "name 'nowhere' is not defined", at="nowhere")
 
@@ -197,7 +204,11 @@ def test_type_of_a_state_stays(refused):
 
     for call in (lambda: dtype.trace(F4),):
         error = refused(
-            OperandError, call, "float32[] before", "float64[] after", '.astype("float32")',
+            OperandError,
+            call,
+            "float32[] before",
+            "float64[] after",
+            '.astype("float32")',
             at='s + X[i].astype("float64")',
         )
         assert isinstance(error, CaptureError)
@@ -332,14 +343,6 @@ def test_walrus_and_with_names_are_carried():
     assert [v.name for v in only(k.trace(F4), Serial).args] == ["s", "t"]
 
 
-JUMPS = {
-    "break": "break",
-    "continue": "continue",
-    "return": "return",
-    "while": "while False:",
-}
-
-
 @tt.kernel
 def has_break(X):
     for i in tt.parallel(4):
@@ -366,7 +369,8 @@ def has_return(X):
 @tt.kernel
 def has_while(X):
     for i in tt.serial(4):
-        while X is None: X[i] = 0.0  # noqa: E701
+        while X is None:
+            X[i] = 0.0
 
 
 @tt.kernel
@@ -383,7 +387,7 @@ def has_else(X):
         (has_break, "break", "break"),
         (has_continue, "continue", "continue"),
         (has_return, "return", "return"),
-        (has_while, "while", "while X is None: X[i] = 0.0"),
+        (has_while, "while", "while X is None"),
         (has_else, "else", "X[0] = 1.0"),
     ],
 )
@@ -513,6 +517,24 @@ def test_tile_put_into_an_outer_container_is_refused(refused):
     refused(CaptureError, lambda: boxed.trace(F4), "box.value", "captured once")
 
 
+def test_container_of_the_surroundings_may_keep_tiles_for_inspection(refused):
+    seen = {}
+
+    @tt.kernel
+    def k(X, *, twice=False):
+        for i in tt.serial(4):
+            x = X[i]
+            seen["x"] = x
+        if twice:
+            for _ in tt.serial(4):
+                seen["x"] = seen["x"] + 1.0
+
+    k.trace(F4)
+    k.trace(F4)
+    assert seen["x"].shape == ()
+    refused(CaptureError, lambda: k.trace(F4, twice=True), "cannot be read outside")
+
+
 def test_container_made_inside_the_region_is_fine():
     @tt.kernel
     def k(X):
@@ -538,7 +560,7 @@ def test_tile_that_left_its_region_is_refused(refused):
     def index(X):
         at = {}
         for i in tt.serial(4):
-            at = dict(i=i)
+            at = {"i": i}
             kept.append(at)
         X[kept[-1]["i"]] = 0.0
 
@@ -596,7 +618,9 @@ def test_region_outside_of_a_for_statement_is_refused(refused):
         for _, i in enumerate(tt.serial(4)):
             X[i] = 0.0
 
-    refused(CaptureError, lambda: comprehension.trace(F4), "tt.serial", "for", at="[X[i] for i in tt.serial(4)]")
+    refused(
+        CaptureError, lambda: comprehension.trace(F4), "tt.serial", "for", at="[X[i] for i in tt.serial(4)]"
+    )
     refused(CaptureError, lambda: listed.trace(F4), "tt.serial", at="list(tt.serial(4))")
     refused(CaptureError, lambda: enumerated.trace(F4), "tt.serial", at="enumerate(tt.serial(4))")
 

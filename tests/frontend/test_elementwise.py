@@ -1,5 +1,8 @@
 """Operators and elementwise functions: promotion as in NumPy, weak Python numbers, broadcasting."""
 
+# Kernels write what the rules for plain Python advise against.
+# ruff: noqa: RUF005
+
 import operator
 
 import ml_dtypes
@@ -10,9 +13,10 @@ from hypothesis import strategies as st
 
 import tvm_tile.frontend as tt
 from tvm_tile.errors import ArgumentError, CaptureError, OperandError
-from tvm_tile.ir.dtypes import FLOATS, SIGNED, UNSIGNED
+from tvm_tile.ir.dtypes import SIGNED, UNSIGNED
 from tvm_tile.ir.ops import Broadcast, Cast, Elementwise, FromIndex, Full
 from tvm_tile.ir.structure import walk
+from tvm_tile.semantics.interpreter import interpret
 
 NUMPY = ("bool", *SIGNED, *UNSIGNED, "float16", "float32", "float64")
 
@@ -36,7 +40,22 @@ BINARY = {
     "equal": operator.eq,
     "not_equal": operator.ne,
 }
-UNARY = ("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tanh", "abs", "floor", "ceil", "round", "isnan", "isinf")
+UNARY = (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sqrt",
+    "sin",
+    "cos",
+    "tanh",
+    "abs",
+    "floor",
+    "ceil",
+    "round",
+    "isnan",
+    "isinf",
+)
 
 
 def result_of(fn, *dtypes, shape=(3,)):
@@ -70,7 +89,9 @@ def test_dtype_of_an_operator_is_that_of_numpy(name, a, b):
 @given(
     st.sampled_from(sorted(BINARY)),
     st.sampled_from(NUMPY),
-    st.sampled_from((True, 1, 2.5, np.float32(2), np.int8(3), np.float64(1.5), np.uint16(1), np.array(2.0, "f2"))),
+    st.sampled_from(
+        (True, 1, 2.5, np.float32(2), np.int8(3), np.float64(1.5), np.uint16(1), np.array(2.0, "f2"))
+    ),
     st.booleans(),
 )
 def test_dtype_with_a_number_is_that_of_numpy(name, dtype, number, left):
@@ -98,8 +119,25 @@ def test_dtype_of_a_function_is_that_of_numpy(name, dtype):
 
 
 def test_every_function_emits_its_own_operation():
-    for name in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tanh", "erf", "sigmoid", "floor", "ceil",
-                 "round", "abs", "isnan", "isinf"):
+    for name in (
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sqrt",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "floor",
+        "ceil",
+        "round",
+        "abs",
+        "isnan",
+        "isinf",
+    ):
         _, program = result_of(lambda x, _, name=name: getattr(tt, name)(x), "float32")
         assert [s.fn for s in walk(program) if isinstance(s, Elementwise)] == [name]
     for name in ("maximum", "minimum", "power"):
@@ -127,14 +165,22 @@ def test_bool_arithmetic_is_logic():
 
 
 def test_float16_with_bfloat16_is_refused(refused):
-    error = refused(OperandError, lambda: result_of(lambda x, y: x + y, "float16", "bfloat16"), "cast", at="x + y")
+    error = refused(
+        OperandError, lambda: result_of(lambda x, y: x + y, "float16", "bfloat16"), "cast", at="x + y"
+    )
     assert isinstance(error, CaptureError)
     assert isinstance(error, ArgumentError)
 
 
 @pytest.mark.parametrize(
     ("other", "expected"),
-    [("float32", "float32"), ("float64", "float64"), ("int8", "bfloat16"), ("bool", "bfloat16"), ("int16", "float32")],
+    [
+        ("float32", "float32"),
+        ("float64", "float64"),
+        ("int8", "bfloat16"),
+        ("bool", "bfloat16"),
+        ("int16", "float32"),
+    ],
 )
 def test_bfloat16_promotes(other, expected):
     assert result_of(lambda x, y: x * y, "bfloat16", other)[0].dtype == expected
@@ -143,13 +189,24 @@ def test_bfloat16_promotes(other, expected):
 
 
 def test_float8_computes_only_after_a_cast(refused):
-    refused(OperandError, lambda: result_of(lambda x, y: x + y, "float8_e5m2", "float8_e5m2"), "float8", at="x + y")
+    refused(
+        OperandError,
+        lambda: result_of(lambda x, y: x + y, "float8_e5m2", "float8_e5m2"),
+        "float8",
+        at="x + y",
+    )
     assert result_of(lambda x, _: x.astype("float32") + 1.0, "float8_e5m2")[0].dtype == "float32"
     assert result_of(lambda x, _: tt.full((2,), 1.0, "float8_e4m3fn"), "float32")[0].dtype == "float8_e4m3fn"
 
 
 def test_bitwise_operators_refuse_floats(refused):
-    refused(OperandError, lambda: result_of(lambda x, y: x & y, "float32", "float32"), "and", "float32", at="x & y")
+    refused(
+        OperandError,
+        lambda: result_of(lambda x, y: x & y, "float32", "float32"),
+        "and",
+        "float32",
+        at="x & y",
+    )
     refused(OperandError, lambda: result_of(lambda x, _: ~x, "float32"), "invert", at="~x")
     refused(OperandError, lambda: result_of(lambda x, _: x << 1, "float32"), "left_shift", at="x << 1")
     refused(OperandError, lambda: result_of(lambda x, y: x - y, "bool", "bool"), "subtract", at="x - y")
@@ -157,9 +214,18 @@ def test_bitwise_operators_refuse_floats(refused):
     refused(OperandError, lambda: result_of(lambda x, y: tt.fma(x, y, 1), "int32", "int32"), "fma")
 
 
-@pytest.mark.parametrize(("number", "dtype"), [(300, "int8"), (-1, "uint8"), (2**31, "int32"), (2**64, "uint64")])
+@pytest.mark.parametrize(
+    ("number", "dtype"), [(300, "int8"), (-1, "uint8"), (2**31, "int32"), (2**64, "uint64")]
+)
 def test_int_beyond_the_dtype_is_refused(refused, number, dtype):
-    refused(OperandError, lambda: result_of(lambda x, _: x + number, dtype), str(number), dtype, "wider", at="x + number")
+    refused(
+        OperandError,
+        lambda: result_of(lambda x, _: x + number, dtype),
+        str(number),
+        dtype,
+        "wider",
+        at="x + number",
+    )
 
 
 @pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
@@ -175,6 +241,23 @@ def test_comparison_with_an_int_beyond_the_dtype_is_decided(name, number, left):
     (value,) = [s for s in walk(program) if isinstance(s, Full)]
     assert (tile.dtype, tile.shape) == ("bool", (3,))
     assert value.value.value == compare(np.ones(3, "i1"))[0]
+
+
+@pytest.mark.parametrize("name", ["less", "less_equal", "greater", "greater_equal", "equal", "not_equal"])
+@pytest.mark.parametrize("left", [True, False])
+def test_signed_and_unsigned_words_compare_exactly(name, left):
+    fn = BINARY[name]
+    signed = np.array([-1, 2**53 + 1, 5, 2**62, -(2**63), 0])
+    unsigned = np.array([2**64 - 1, 2**53, 5, 2**62 + 1, 2**63, 1], "u8")
+    out = np.zeros(6, bool)
+
+    @tt.kernel
+    def k(A, B, Y):
+        Y[...] = fn(A[...], B[...]) if left else fn(B[...], A[...])
+
+    interpret(k.trace(signed, unsigned, out), signed, unsigned, out)
+    pairs = list(zip(signed.tolist(), unsigned.tolist(), strict=True))
+    assert out.tolist() == [fn(a, b) if left else fn(b, a) for a, b in pairs]
 
 
 def test_literals_keep_their_value():
@@ -204,7 +287,9 @@ def test_shapes_that_do_not_broadcast_are_refused(refused):
         left = X[0:4]
         X[0:4] = left + X[0:3]
 
-    refused(OperandError, lambda: k.trace(tt.spec((8,), "float32")), "(4,)", "(3,)", "'left'", at="left + X[0:3]")
+    refused(
+        OperandError, lambda: k.trace(tt.spec((8,), "float32")), "(4,)", "(3,)", "'left'", at="left + X[0:3]"
+    )
 
 
 def test_zero_extents_broadcast():
@@ -234,7 +319,12 @@ def test_cast_of_a_number_that_does_not_fit_converts_when_the_program_runs():
 
 
 def test_unknown_dtype_is_refused(refused):
-    refused(OperandError, lambda: result_of(lambda x, _: x.astype("float31"), "float32"), "float31", at='x.astype("float31")')
+    refused(
+        OperandError,
+        lambda: result_of(lambda x, _: x.astype("float31"), "float32"),
+        "float31",
+        at='x.astype("float31")',
+    )
     refused(OperandError, lambda: result_of(lambda x, _: tt.zeros((), "complex64"), "float32"), "complex64")
 
 
@@ -250,7 +340,13 @@ def test_where_selects_and_promotes():
 
 def test_where_needs_shapes_that_broadcast(refused):
     fn = lambda x, y: tt.where(x[0:2] > 0, x, y)  # noqa: E731
-    refused(OperandError, lambda: result_of(fn, "float32", "float32"), "(2,)", "(3,)", at="tt.where(x[0:2] > 0, x, y)")
+    refused(
+        OperandError,
+        lambda: result_of(fn, "float32", "float32"),
+        "(2,)",
+        "(3,)",
+        at="tt.where(x[0:2] > 0, x, y)",
+    )
 
 
 def test_index_is_a_weak_integer():
@@ -262,7 +358,17 @@ def test_index_is_a_weak_integer():
             got.extend([X[0] * i, I[0] + i, i + 0.5, i / 2, i * True, X[0] > i, abs(i) + 1, i**2, i & 1])
 
     program = k.trace(tt.spec((8,), "float32"), tt.spec((8,), "int8"))
-    assert [x.dtype for x in got] == ["float32", "int8", "float64", "float64", "int64", "bool", "int64", "int64", "int64"]
+    assert [x.dtype for x in got] == [
+        "float32",
+        "int8",
+        "float64",
+        "float64",
+        "int64",
+        "bool",
+        "int64",
+        "int64",
+        "int64",
+    ]
     assert not [s for s in walk(program) if isinstance(s, FromIndex)]
 
 
@@ -325,7 +431,13 @@ def test_tensor_is_no_operand(refused):
     def k(X):
         X[0] = tt.exp(X + 1.0)
 
-    refused(CaptureError, lambda: k.trace(tt.spec((8,), "float32")), "tensor 'X' is memory", "X[...]", at="X + 1.0")
+    refused(
+        CaptureError,
+        lambda: k.trace(tt.spec((8,), "float32")),
+        "tensor 'X' is memory",
+        "X[...]",
+        at="X + 1.0",
+    )
 
 
 @pytest.mark.parametrize(

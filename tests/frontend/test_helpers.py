@@ -74,7 +74,11 @@ def test_helpers_by_way_of_objects():
     def k(X):
         s = X[0]
         for helper in (
-            module.method, Module.static, module.of_class, module, functools.partial(accumulate, n=7),
+            module.method,
+            Module.static,
+            module.of_class,
+            module,
+            functools.partial(accumulate, n=7),
             functools.partial(module.method),
         ):
             s = helper(X, s)
@@ -197,7 +201,11 @@ def test_defaults_of_helpers_are_the_live_objects():
 
 def test_helper_without_source_runs_as_plain_python(refused):
     namespace = {"tt": tt}
-    exec("def twice(x):\n    return x * 2.0\n\ndef looped(x):\n    for i in tt.serial(3):\n        x = x + i\n    return x\n", namespace)
+    exec(
+        "def twice(x):\n    return x * 2.0\n\n"
+        "def looped(x):\n    for i in tt.serial(3):\n        x = x + i\n    return x\n",
+        namespace,
+    )
 
     @tt.kernel
     def k(X, *, name):
@@ -230,6 +238,18 @@ def test_generator_helper_runs_as_plain_python():
             X[a] = X[b]
 
     assert kinds(k, F4).count("Store") == 3
+
+
+def test_region_in_a_generator_is_refused(refused):
+    def indices(n):
+        yield from tt.serial(n)
+
+    @tt.kernel
+    def k(X):
+        for i in indices(3):
+            X[i] = 0.0
+
+    refused(CaptureError, lambda: k.trace(F4), "tt.serial", "no generator", at="yield from tt.serial(n)")
 
 
 def test_builtins_and_libraries_are_called_as_they_are():
@@ -285,6 +305,23 @@ def test_captured_state_follows_helpers():
     # What a container holds is not looked into.
     box["n"] = 2
     assert k.captured_state() == first
+
+
+def test_captured_state_follows_attributes_of_the_users_modules():
+    import types
+
+    config = types.ModuleType("config")
+    config.__file__ = __file__
+    config.BLOCK = 4
+    namespace = {"tt": tt, "config": config}
+    text = "def k(X):\n    X[0] = float(config.BLOCK)\n"
+    exec(text, namespace)
+    k = tt.kernel(namespace["k"], source=text)
+    first = k.captured_state()
+    config.OTHER = 1
+    assert k.captured_state() == first
+    config.BLOCK = 8
+    assert k.captured_state() != first
 
 
 def test_captured_state_follows_nan_and_tuples():

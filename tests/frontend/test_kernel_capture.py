@@ -1,5 +1,8 @@
 """Capture of whole kernels: the program of a source, once for given arguments."""
 
+# Kernels write what the rules for plain Python advise against.
+# ruff: noqa: F821
+
 import subprocess
 import sys
 import threading
@@ -69,9 +72,11 @@ def test_arrays_and_specs_give_equal_programs():
 
 
 def test_failed_assertion_is_an_argument_error(refused):
-    a, b, c = specs()
+    a, _, c = specs()
     other = tt.spec((17, 24), "float32")
-    refused(ArgumentError, lambda: gemm.trace(a, other, c), "inner extents differ", at="A.shape[1] == B.shape[0]")
+    refused(
+        ArgumentError, lambda: gemm.trace(a, other, c), "inner extents differ", at="A.shape[1] == B.shape[0]"
+    )
 
 
 def test_assertion_without_message_shows_its_text(refused):
@@ -80,7 +85,12 @@ def test_assertion_without_message_shows_its_text(refused):
         assert X.dtype == "float32"
 
     k.trace(F4)
-    refused(ArgumentError, lambda: k.trace(tt.spec((16,), "int32")), "X.dtype == 'float32'", at='X.dtype == "float32"')
+    refused(
+        ArgumentError,
+        lambda: k.trace(tt.spec((16,), "int32")),
+        "X.dtype == 'float32'",
+        at='X.dtype == "float32"',
+    )
 
 
 def test_every_operation_has_its_expression_as_span():
@@ -104,7 +114,8 @@ def test_every_operation_has_its_expression_as_span():
 def test_columns_count_characters_not_bytes(refused):
     @tt.kernel
     def k(X):
-        größe = "äöü"; X[0] = X[1] + größe  # noqa: E702
+        größe = "äöü"
+        X[0] = X[1] + größe
 
     refused(CaptureError, lambda: k.trace(F4), "'äöü'", at="X[1] + größe")
 
@@ -189,7 +200,12 @@ def test_error_in_a_region_leaves_no_capture_behind(refused):
 
     refused(CaptureError, lambda: k.trace(F4), "no", at='raise ValueError("no")')
     assert kinds(k.trace(F4, fail=False)) == ["Parallel", "Full", "Store"]
-    refused(CaptureError, lambda: tt.zeros(4, "float32"), "while a kernel is captured", at='tt.zeros(4, "float32")')
+    refused(
+        CaptureError,
+        lambda: tt.zeros(4, "float32"),
+        "while a kernel is captured",
+        at='tt.zeros(4, "float32")',
+    )
 
 
 def test_caught_error_unwinds_to_the_scope_of_the_try():
@@ -298,7 +314,9 @@ def test_kernel_called_in_a_kernel_needs_tensors(refused):
     def strict(X):
         scale(X)
 
-    refused(ArgumentError, lambda: bad.trace(F4), "argument X of kernel scale", "not a tensor", at="scale(X[0:4])")
+    refused(
+        ArgumentError, lambda: bad.trace(F4), "argument X of kernel scale", "not a tensor", at="scale(X[0:4])"
+    )
     refused(ArgumentError, lambda: missing.trace(F4, F4), "takes 1 arguments")
     refused(CaptureError, lambda: strict.trace(F4), "fma", at="scale(X)")
 

@@ -52,7 +52,11 @@ def test_source_may_be_indented_or_a_module(refused):
     k = tt.kernel(executed(TEXT)["k"], source=indented)
     error = refused(CaptureError, lambda: k.trace(X4), "division by zero", at="1 / 0")
     assert (error.span.line, error.span.column) == (3, 20)
-    module = "import math\n\ndef other(X):\n    pass\n\n" + TEXT + "\nclass A:\n    def k(self, X):\n        pass\n"
+    module = (
+        "import math\n\ndef other(X):\n    pass\n\n"
+        + TEXT
+        + "\nclass A:\n    def k(self, X):\n        pass\n"
+    )
     k = tt.kernel(executed(TEXT)["k"], source=module)
     assert [s.span.line for s in walk(k.trace(X4)) if isinstance(s, Store)] == [8]
 
@@ -62,14 +66,35 @@ def test_source_that_defines_a_function_twice_goes_by_line(refused):
     k = tt.kernel(executed(module)["k"], source=module)
     assert sum(isinstance(s, Store) for s in walk(k.trace(X4))) == 2
     refused(
-        CaptureError, lambda: tt.kernel(executed("\n\n\n\n\n\n\n" + TEXT)["k"], source=module), "at lines 1, 5"
+        CaptureError,
+        lambda: tt.kernel(executed("\n\n\n\n\n\n\n" + TEXT)["k"], source=module),
+        "at lines 1, 5",
     )
 
 
 def test_source_of_another_function_is_refused(refused):
-    refused(CaptureError, lambda: tt.kernel(executed(TEXT)["k"], source="def j(X):\n    pass\n"), "does not define k")
-    refused(CaptureError, lambda: tt.kernel(executed(TEXT)["k"], source="def k(X, Y):\n    pass\n"), "parameters")
+    refused(
+        CaptureError,
+        lambda: tt.kernel(executed(TEXT)["k"], source="def j(X):\n    pass\n"),
+        "does not define k",
+    )
+    refused(
+        CaptureError, lambda: tt.kernel(executed(TEXT)["k"], source="def k(X, Y):\n    pass\n"), "parameters"
+    )
     refused(CaptureError, lambda: tt.kernel(executed(TEXT)["k"], source="def k(X:\n"), "no Python")
+
+
+def test_helpers_are_found_in_the_given_module_text(refused):
+    text = (
+        "def helper(x):\n    for _ in tt.serial(2):\n        x = x * scale\n    return x\n\n"
+        "def k(X):\n    X[0] = helper(X[0])\n"
+    )
+    k = tt.kernel(executed(text, scale=2.0)["k"], source=text)
+    assert "Serial" in [type(s).__name__ for s in walk(k.trace(X4))]
+    bad = tt.kernel(executed(text, scale="2")["k"], source=text)
+    refused(CaptureError, lambda: bad.trace(X4), "'2'", "3 |         x = x * scale", at="x * scale")
+    alone = tt.kernel(executed(text, scale=2.0)["k"], source=text[text.index("def k") :])
+    refused(CaptureError, lambda: alone.trace(X4), "function with source")
 
 
 def test_nested_functions_of_one_name_are_told_apart():

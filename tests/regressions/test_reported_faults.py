@@ -331,7 +331,7 @@ def test_one_array_for_two_parameters(run):
     else:
         with pytest.raises(tt.ArgumentError, match=r"X.*Y|Y.*X"):
             run(program, x, x)
-    np.testing.assert_array_equal(x, np.arange(19) + 1)
+        np.testing.assert_array_equal(x, np.arange(19) + 1)
 
 
 @pytest.mark.parametrize("offset", [1, 2, 4, 12, 60])

@@ -15,7 +15,7 @@ from tvm_tile.ir.values import Memory
 
 
 def compiled(program: Program, *, noalias=True, groups=(), alignment=None, pipeline=PIPELINE):
-    """A function with the guards of a program, which then sets the first element of the last parameter to 1."""
+    """A function with the guards of a program that then sets the last parameter's first element to 1."""
     buffers = {
         m: decl_buffer(
             m.shape,
@@ -32,7 +32,11 @@ def compiled(program: Program, *, noalias=True, groups=(), alignment=None, pipel
     if 0 in last.shape:
         store = tirx.Evaluate(tirx.const(0, "int32"))
     else:
-        one = tirx.const(1, last.dtype) if bits(last.dtype) > 8 or last.dtype != "bool" else tirx.const(True, "bool")
+        one = (
+            tirx.const(1, last.dtype)
+            if bits(last.dtype) > 8 or last.dtype != "bool"
+            else tirx.const(True, "bool")
+        )
         store = tirx.BufferStore(buffers[last], one, [0] * len(last.shape))
     attrs = {"global_symbol": "f", **({"tirx.noalias": True} if noalias else {})}
     body = tirx.SeqStmt([*guards, store]) if guards else store
@@ -51,7 +55,9 @@ def test_overlapping_and_disjoint_arguments(copy_program, pipeline):
             f(memory[:4], memory[start : start + 4])
 
 
-@pytest.mark.parametrize("dtype", [d for d in DTYPES if d not in ("bfloat16", "float8_e4m3fn", "float8_e5m2")])
+@pytest.mark.parametrize(
+    "dtype", [d for d in DTYPES if d not in ("bfloat16", "float8_e4m3fn", "float8_e5m2")]
+)
 def test_alignment_of_every_dtype(copy_program, dtype):
     f = compiled(copy_program((5,), dtype))
     itemsize = bits(dtype) // 8

@@ -524,7 +524,7 @@ def enumerate_conflicts(outer, parallel, inner, accesses, where):
     return found
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(shapes())
 def test_proofs_agree_with_enumeration(builder, description):
     program = build_affine(builder, *description)

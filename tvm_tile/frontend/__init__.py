@@ -5,37 +5,13 @@ A function's syntax tree is found by :mod:`~tvm_tile.frontend.source`, rewritten
 :mod:`~tvm_tile.frontend.rewrite`, compiled by :mod:`~tvm_tile.frontend.convert`, and run once with tracers
 (:mod:`~tvm_tile.frontend.tile`, :mod:`~tvm_tile.frontend.index`, :mod:`~tvm_tile.frontend.tensor`) that emit
 into a :class:`~tvm_tile.frontend.trace.Trace`. :mod:`~tvm_tile.frontend.loops` and
-:mod:`~tvm_tile.frontend.branches` capture ``for`` and ``if``. The other modules hold the public functions, one
-concept each. Nothing here runs a program or knows a target.
+:mod:`~tvm_tile.frontend.branches` capture ``for`` and ``if``. The other modules hold the public functions,
+one concept each. Nothing here runs a program or knows a target.
 """
 
 from tvm_tile.frontend.contraction import MmaPolicy, matmul, mma
 from tvm_tile.frontend.creation import eye, full, iota, ones, zeros
-from tvm_tile.frontend.elementwise import (
-    abs,
-    cast,
-    ceil,
-    cos,
-    erf,
-    exp,
-    exp2,
-    floor,
-    fma,
-    isinf,
-    isnan,
-    log,
-    log2,
-    maximum,
-    minimum,
-    power,
-    round,
-    rsqrt,
-    sigmoid,
-    sin,
-    sqrt,
-    tanh,
-    where,
-)
+from tvm_tile.frontend.elementwise import cast, fma, maximum, minimum, power, where
 from tvm_tile.frontend.kernel import Kernel, kernel, set_launcher
 from tvm_tile.frontend.merges import Merge
 from tvm_tile.frontend.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
@@ -43,6 +19,25 @@ from tvm_tile.frontend.regions import cdiv, parallel, pipeline, reduce, serial, 
 from tvm_tile.frontend.shape import broadcast_to, reshape, transpose
 from tvm_tile.frontend.specs import Scalar, spec
 from tvm_tile.frontend.subscripts import ds
+from tvm_tile.frontend.unary import (
+    abs,
+    ceil,
+    cos,
+    erf,
+    exp,
+    exp2,
+    floor,
+    isinf,
+    isnan,
+    log,
+    log2,
+    round,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    tanh,
+)
 
 __all__ = [
     "Kernel",

@@ -20,13 +20,13 @@ from tvm_tile.frontend.operands import (
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import require_trace
-from tvm_tile.ir.dtypes import is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.ir.dtypes import SIGNED, is_bool, is_float, is_integer, numpy_dtype
 from tvm_tile.ir.functions import FUNCTIONS
 from tvm_tile.ir.ops import Elementwise
 from tvm_tile.ir.typing import TypeFault, broadcast_shapes
 from tvm_tile.ir.values import TileType
 
-__all__ = ["apply", "common_shape"]
+__all__ = ["applied", "apply", "common_shape"]
 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 _ROUNDING = ("floor", "ceil", "round")
@@ -55,6 +55,9 @@ def apply(fn: str, *operands: Any) -> Any:
         operands = _comparable(fn, operands)
         if len(operands) == 1:
             return operands[0]
+        exact = _compare_signed_with_uint64(fn, *operands)
+        if exact is not None:
+            return exact
     if fn == "where":
         condition, *data = operands
         dtype = common_dtype(*data)
@@ -73,9 +76,16 @@ def apply(fn: str, *operands: Any) -> Any:
     if not is_float(dtype):
         if fn in ("isnan", "isinf"):
             return filled(require_trace(fn), tile_of(operands[0]).shape, False, "bool")
-        if FUNCTIONS[fn].kinds == ("float",):
+        if FUNCTIONS[fn].kinds == ("float",) and fn != "fma":
             dtype = "float64" if fn == "divide" else _float_of(dtype)
     return _elementwise(fn, dtype, operands)
+
+
+def applied(fn: str, *operands: Any) -> Tile:
+    """:func:`apply` where the result is no index."""
+    result = apply(fn, *operands)
+    assert isinstance(result, Tile)
+    return result
 
 
 def _float_of(dtype: str) -> str:
@@ -116,6 +126,20 @@ def _elementwise(fn: str, dtype: str, operands: tuple[Any, ...]) -> Tile:
             tiles.append(broadcast(converted(tile_of(x), dtype), shape))
     result = "bool" if FUNCTIONS[fn].boolean else dtype
     return trace.emit(Elementwise, TileType(shape, result), fn=fn, operands=tuple(map(value_of, tiles)))
+
+
+def _compare_signed_with_uint64(fn: str, a: Any, b: Any) -> Tile | None:
+    """Exact comparison of signed integers with ``uint64``, which promote to a float that rounds them."""
+    dtypes = [x.dtype if isinstance(x, (Tile, Index)) else None for x in (a, b)]
+    signed = [dtype in SIGNED for dtype in dtypes]
+    if "uint64" not in dtypes or not any(signed):
+        return None
+    tiles = [tile_of(x) for x in (a, b)]
+    negative = applied("less", tiles[signed.index(True)], 0)
+    magnitudes = applied(fn, *(converted(tile, "uint64") for tile in tiles))
+    # A negative number is below all others.
+    below = fn == "not_equal" or fn.startswith("less" if signed[0] else "greater")
+    return applied("or", negative, magnitudes) if below else applied("and", ~negative, magnitudes)
 
 
 def _comparable(fn: str, operands: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -33,14 +33,10 @@ class Jump:
 
     @classmethod
     def at(cls, keyword: str, node: ast.stmt | ast.expr) -> Jump:
-        """At the position of a node."""
-        return cls(
-            keyword,
-            node.lineno,
-            node.col_offset,
-            node.end_lineno or node.lineno,
-            node.end_col_offset or node.col_offset,
-        )
+        """At the position of a node, the body of a loop left out."""
+        last = node.test if isinstance(node, ast.While) else node
+        end_line, end = last.end_lineno or node.lineno, last.end_col_offset or node.col_offset
+        return cls(keyword, node.lineno, node.col_offset, end_line, end)
 
     def span(self, file: str) -> Span:
         """Its place in a file."""
@@ -72,7 +68,7 @@ class Body:
     line
         Of the statement.
     names
-        Names that it assigns, loop variables left out, in the order of their first assignment in the function.
+        Names that it assigns, loop variables left out, in the order of first assignment in the function.
     targets
         The loop variables.
     target_count
@@ -172,8 +168,6 @@ def _jumps(
                 yield Jump.at("return", node)
             case ast.While() if region:
                 yield Jump.at("while", node)
-        for child in _children(node):
-            yield from _expression_jumps(child)
         for name, where in _stores_here(node):
             if name in outer:
                 yield Jump.at(f"assignment to global or nonlocal {name!r}", where)
@@ -192,19 +186,6 @@ def _stores_here(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
     for name, where in _stores(node):
         if id(where) not in nested:
             yield name, node
-
-
-def _expression_jumps(node: ast.AST) -> Iterator[Jump]:
-    if isinstance(node, ast.stmt) or isinstance(node, (ast.ExceptHandler, ast.match_case)):
-        return
-    if isinstance(node, (ast.Yield, ast.YieldFrom)):
-        yield Jump.at("yield", node)
-    if isinstance(node, ast.Await):
-        yield Jump.at("await", node)
-    if isinstance(node, ast.Lambda):
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _expression_jumps(child)
 
 
 def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:

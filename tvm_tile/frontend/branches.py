@@ -90,7 +90,9 @@ class TileBranch:
 
     def close(self, env: Mapping[str, Any]) -> tuple[Any, ...]:
         """End the second arm; the values that names have after the branch."""
-        check_containers(self._containers, self._what, "both arms are captured, one after the other", self._span)
+        check_containers(
+            self._containers, self._what, "both arms are captured, one after the other", self._span
+        )
         trace, outer = self._trace, self._arms[0].parent
         assert outer is not None
         joined = {
@@ -132,7 +134,8 @@ class TileBranch:
         line = self._body.first_line.get(name, self._body.line)
         if then is UNBOUND or orelse is UNBOUND:
             self._trace.vanished[name] = (
-                f"{name!r} is assigned at line {line} in one arm of {self._what} only; assign it in both, or before"
+                f"{name!r} is assigned at line {line} in one arm of {self._what} only; "
+                "assign it in both, or before"
             )
             return UNBOUND
         if same_object(then, orelse):
@@ -142,8 +145,8 @@ class TileBranch:
             isinstance(x, (Tile, Index, IndexCompare)) or is_number(x) for x in (then, orelse)
         ):
             self._trace.vanished[name] = (
-                f"{name!r} is {shown(then)} in one arm of {self._what} and {shown(orelse)} in the other; only "
-                f'tiles join, such as {name} = tt.full((), {then if numbers else 0}, "float32")'
+                f"{name!r} is {shown(then)} in one arm of {self._what} and {shown(orelse)} in the other; "
+                f'only tiles join, such as {name} = tt.full((), {then if numbers else 0}, "float32")'
             )
             return UNBOUND
         return self._join_tiles(name, then, orelse)

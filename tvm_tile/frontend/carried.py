@@ -92,9 +92,7 @@ def _contents(value: Any) -> dict[Any, Any] | None:
     return dict(attributes) if isinstance(attributes, dict) else None
 
 
-def check_containers(
-    before: list[Container], what: str, why: str, span: Span | None
-) -> None:
+def check_containers(before: list[Container], what: str, why: str, span: Span | None) -> None:
     """Refuse a captured body that put tiles into a list, dict or object from outside of it.
 
     Parameters
@@ -116,7 +114,8 @@ def check_containers(
             old = container.contents.get(key, UNBOUND)
             if not isinstance(item, _TRACERS) or old is item:
                 continue
-            if not container.outside or isinstance(old, _TRACERS):
+            replaces = isinstance(old, _TRACERS) and old.trace is item.trace
+            if replaces or not container.outside:
                 is_plain = isinstance(container.value, (list, dict))
                 place = f"{container.name}[{key!r}]" if is_plain else f"{container.name}.{key}"
                 raise CaptureError(

@@ -104,10 +104,8 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
         raise OperandError(
             "matmul does not take bool", span=current_span(), suggestion='convert with .astype("int32")'
         )
-    if dtype is None:
-        wanted = own if is_float(own) else accumulation_dtype(own)
-    else:
-        wanted = dtype_argument(dtype)
+    by_default = own if is_float(own) else accumulation_dtype(own)
+    wanted = by_default if dtype is None else dtype_argument(dtype)
     accumulator = accumulation_dtype(wanted)
     if is_float(wanted) and bits(wanted) < 16:
         accumulator = "float32"

@@ -5,14 +5,17 @@ import __future__
 
 import ast
 import functools
+import inspect
 from collections.abc import Callable
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from tvm_tile.errors import CaptureError
 from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.positions import is_library_file, register_converted, was_converted
 from tvm_tile.frontend.rewrite import RUNTIME, rewritten
-from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_of
+from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_in_text, definition_of
+from tvm_tile.frontend.trace import active_trace
 
 __all__ = ["callable_for_capture", "converted_function"]
 
@@ -68,11 +71,16 @@ def _compiled(original: CodeType, definition: Definition) -> tuple[CodeType, tup
     if definition.class_name is not None:
         # Private names are mangled by the class around them; the class itself is never made.
         inner = ast.ClassDef(definition.class_name, [], [], [inner], [])
+    # The definition below must not capture a global of its own name, as in recursion.
+    bound = original.co_name if definition.class_name is None else definition.class_name
+    keep: list[ast.stmt] = (
+        [] if bound in original.co_freevars or bound == "<lambda>" else [ast.Global([bound])]
+    )
     parameters = [ast.arg(name) for name in dict.fromkeys((*original.co_freevars, RUNTIME))]
     outer = ast.FunctionDef(
         "__tt_outer__",
         ast.arguments([], parameters, None, [], [], None, []),
-        [inner],
+        [*keep, inner],
         [],
         lineno=1,
         col_offset=0,
@@ -108,9 +116,9 @@ def callable_for_capture(function: Any, runtime: RuntimeFactory) -> Any:
             inner = callable_for_capture(function.func, runtime)
             return functools.partial(inner, *function.args, **function.keywords)
     # These call a function for each item; what they are given is converted too.
-    if function in (map, filter, functools.reduce):
+    if any(function is each for each in (map, filter, functools.reduce)):
         return _with_converted_argument(function, runtime)
-    method = vars(type(function)).get("__call__")
+    method = inspect.getattr_static(type(function), "__call__", None)
     if isinstance(method, FunctionType) and not is_library_file(method.__code__.co_filename):
         return MethodType(callable_for_capture(method, runtime), function)
     return function
@@ -130,13 +138,23 @@ def _convertible(function: FunctionType) -> Definition | None:
     definition = None
     if not is_library_file(code.co_filename) or _uses_language(function):
         try:
-            definition = definition_of(function)
+            return definition_of(function)
         except SourceNotFoundError:
-            # It runs as plain Python, where a region loop or a branch on a tile explains itself.
-            definition = None
+            trace = active_trace()
+            for file, text in trace.texts if trace is not None else ():
+                if file == code.co_filename:
+                    definition = _in_text(function, text) or definition
     if definition is None:
+        # It runs as plain Python, where a region loop or a branch on a tile explains itself.
         _unconvertible[id(code)] = code
     return definition
+
+
+def _in_text(function: FunctionType, text: str) -> Definition | None:
+    try:
+        return definition_in_text(function, text)
+    except CaptureError:
+        return None
 
 
 def _uses_language(function: FunctionType) -> bool:

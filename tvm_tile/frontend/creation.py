@@ -41,12 +41,28 @@ def full(shape: Any, value: Any, dtype: Any) -> Tile:
 
 
 def zeros(shape: Any, dtype: Any) -> Tile:
-    """A tile of zeros; see :func:`full`."""
+    """A tile of zeros.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents; ``()`` makes a scalar.
+    dtype
+        Element type.
+    """
     return full(shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: Any) -> Tile:
-    """A tile of ones; see :func:`full`."""
+    """A tile of ones.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+        Extents; ``()`` makes a scalar.
+    dtype
+        Element type.
+    """
     return full(shape, 1, dtype)
 
 
@@ -68,7 +84,15 @@ def iota(n: int, dtype: Any) -> Tile:
 
 
 def eye(n: int, dtype: Any) -> Tile:
-    """The ``n`` by ``n`` identity matrix."""
+    """The ``n`` by ``n`` identity matrix.
+
+    Parameters
+    ----------
+    n : int
+        Static extent.
+    dtype
+        Element type.
+    """
     dtype = dtype_argument(dtype)
     positions = iota(n, "int32")
     extent = positions.shape[0]

@@ -1,38 +1,21 @@
-"""Elementwise functions with NumPy's broadcasting and promotion."""
+"""Conversion, selection and elementwise functions of several operands, with NumPy's broadcasting."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from tvm_tile.errors import OperandError
-from tvm_tile.frontend.arithmetic import apply
+from tvm_tile.frontend.arithmetic import applied, apply
 from tvm_tile.frontend.operands import converted, dtype_argument, filled, is_number, literal, tile_of
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import require_trace
 
 __all__ = [
-    "abs",
     "cast",
-    "ceil",
-    "cos",
-    "erf",
-    "exp",
-    "exp2",
-    "floor",
     "fma",
-    "isinf",
-    "isnan",
-    "log",
-    "log2",
     "maximum",
     "minimum",
     "power",
-    "round",
-    "rsqrt",
-    "sigmoid",
-    "sin",
-    "sqrt",
-    "tanh",
     "where",
 ]
 
@@ -85,99 +68,27 @@ def where(condition: Any, x: Any, y: Any) -> Tile:
     OperandError
         Shapes do not broadcast, or the dtypes have no common one.
     """
-    return apply("where", condition, x, y)  # type: ignore[no-any-return]
-
-
-def exp(x: Any) -> Tile:
-    """e to the power of each element; ints compute in the float that NumPy takes."""
-    return apply("exp", x)  # type: ignore[no-any-return]
-
-
-def exp2(x: Any) -> Tile:
-    """2 to the power of each element."""
-    return apply("exp2", x)  # type: ignore[no-any-return]
-
-
-def log(x: Any) -> Tile:
-    """Natural logarithm; of 0 it is -inf, of a negative number NaN."""
-    return apply("log", x)  # type: ignore[no-any-return]
-
-
-def log2(x: Any) -> Tile:
-    """Logarithm to base 2."""
-    return apply("log2", x)  # type: ignore[no-any-return]
-
-
-def sqrt(x: Any) -> Tile:
-    """Square root, correctly rounded; of a negative number NaN."""
-    return apply("sqrt", x)  # type: ignore[no-any-return]
-
-
-def rsqrt(x: Any) -> Tile:
-    """Reciprocal of the square root."""
-    return apply("rsqrt", x)  # type: ignore[no-any-return]
-
-
-def sin(x: Any) -> Tile:
-    """Sine of radians."""
-    return apply("sin", x)  # type: ignore[no-any-return]
-
-
-def cos(x: Any) -> Tile:
-    """Cosine of radians."""
-    return apply("cos", x)  # type: ignore[no-any-return]
-
-
-def tanh(x: Any) -> Tile:
-    """Hyperbolic tangent."""
-    return apply("tanh", x)  # type: ignore[no-any-return]
-
-
-def erf(x: Any) -> Tile:
-    """Gauss error function."""
-    return apply("erf", x)  # type: ignore[no-any-return]
-
-
-def sigmoid(x: Any) -> Tile:
-    """``1 / (1 + exp(-x))`` without overflow."""
-    return apply("sigmoid", x)  # type: ignore[no-any-return]
-
-
-def abs(x: Any) -> Tile:
-    """Absolute value; that of the least integer wraps to itself."""
-    return apply("abs", x)  # type: ignore[no-any-return]
-
-
-def floor(x: Any) -> Tile:
-    """Largest whole number not above; ints stay as they are."""
-    return apply("floor", x)  # type: ignore[no-any-return]
-
-
-def ceil(x: Any) -> Tile:
-    """Smallest whole number not below; ints stay as they are."""
-    return apply("ceil", x)  # type: ignore[no-any-return]
-
-
-def round(x: Any) -> Tile:
-    """Nearest whole number, halves to even; ints stay as they are."""
-    return apply("round", x)  # type: ignore[no-any-return]
-
-
-def isnan(x: Any) -> Tile:
-    """Whether each element is NaN."""
-    return apply("isnan", x)  # type: ignore[no-any-return]
-
-
-def isinf(x: Any) -> Tile:
-    """Whether each element is an infinity of either sign."""
-    return apply("isinf", x)  # type: ignore[no-any-return]
+    return applied("where", condition, x, y)
 
 
 def maximum(x: Any, y: Any) -> Any:
     """The larger of each two elements; NaN if either is.
 
-    Of two indices (or an index and an int) it is an index, exact and usable in subscripts and extents; of
-    two Python ints it is a Python int.
+    Parameters
+    ----------
+    x, y : tile, index or number
+        Operands.
+
+    Returns
+    -------
+    Tile, index or int
+        Of indices, or an index and an int, it is an index: exact, and fit for subscripts and extents. Of two
+        Python ints it is a Python int.
+
+    Raises
+    ------
+    OperandError
+        Shapes do not broadcast, or the dtypes have no common one.
     """
     return _extremum("maximum", x, y)
 
@@ -185,8 +96,21 @@ def maximum(x: Any, y: Any) -> Any:
 def minimum(x: Any, y: Any) -> Any:
     """The smaller of each two elements; NaN if either is.
 
-    Of two indices (or an index and an int) it is an index, exact and usable in subscripts and extents; of
-    two Python ints it is a Python int.
+    Parameters
+    ----------
+    x, y : tile, index or number
+        Operands.
+
+    Returns
+    -------
+    Tile, index or int
+        Of indices, or an index and an int, it is an index: exact, and fit for subscripts and extents. Of two
+        Python ints it is a Python int.
+
+    Raises
+    ------
+    OperandError
+        Shapes do not broadcast, or the dtypes have no common one.
     """
     return _extremum("minimum", x, y)
 
@@ -198,20 +122,45 @@ def _extremum(fn: str, x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Tile:
-    """``x ** y``; integers wrap, and a negative integer exponent gives 0 except for the bases 1 and -1."""
-    return apply("power", x, y)  # type: ignore[no-any-return]
+    """``x ** y`` element by element.
 
+    Parameters
+    ----------
+    x, y : tile, index or number
+        Base and exponent. Integers wrap; a negative integer exponent gives 0, except for the bases 1 and -1.
 
-def fma(x: Any, y: Any, z: Any) -> Tile:
-    """``x * y + z`` with one rounding.
+    Returns
+    -------
+    Tile
+        Of the broadcast shape and the promoted dtype.
 
     Raises
     ------
     OperandError
-        The promoted dtype is no float.
+        Shapes do not broadcast, or the dtypes have no common one.
     """
-    require_trace("fma")
-    return apply("fma", x, y, z)  # type: ignore[no-any-return]
+    return applied("power", x, y)
+
+
+def fma(x: Any, y: Any, z: Any) -> Tile:
+    """``x * y + z`` element by element, with one rounding.
+
+    Parameters
+    ----------
+    x, y, z : tile, index or number
+        Factors and addend.
+
+    Returns
+    -------
+    Tile
+        Of the broadcast shape and the promoted dtype.
+
+    Raises
+    ------
+    OperandError
+        Shapes do not broadcast, or the promoted dtype is no float.
+    """
+    return applied("fma", x, y, z)
 
 
 def _holds(x: Any, dtype: str) -> bool:

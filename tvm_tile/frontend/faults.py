@@ -51,7 +51,7 @@ def translated(trace: Trace) -> Iterator[None]:
         name = (found[1] or found[2]) if found else ""
         if name in trace.vanished:
             raise CaptureError(
-                trace.vanished[name], span=span, suggestion=f"assign {name} before the region"
+                trace.vanished[name], span=span, suggestion=f"assign {name} on every path to where it is read"
             ) from error
         raise CaptureError(f"NameError: {error}", span=span, suggestion="define the name") from error
     except Exception as error:

@@ -86,6 +86,7 @@ class Kernel:
 
     def __init__(self, function: FunctionType, *, source: str | None = None, fma: bool = True) -> None:
         self._definition = _definition(function, source)
+        self._source = source
         self.signature = _signature(function, self._definition.span)
         self.fma = fma
         self.function = function
@@ -141,7 +142,7 @@ class Kernel:
                 params.append(value)
                 values.append(Tile(trace, value))
         with trace.activate(), translated(trace):
-            self._run(values, given)
+            self._run(trace, values, given)
         program = Program(self.name, tuple(params), trace.root.block, fma=self.fma, span=self.span)
         program = renumber(program, trace.names)
         verify(program)
@@ -210,7 +211,8 @@ class Kernel:
         unknown = [name for name in given if name not in known]
         if unknown:
             raise ArgumentError(
-                f"kernel {self.name} has no constant {', '.join(unknown)}; it has {', '.join(known) or 'none'}",
+                f"kernel {self.name} has no constant {', '.join(unknown)}; "
+                f"it has {', '.join(known) or 'none'}",
                 span=span,
             )
         values = known | given
@@ -223,7 +225,9 @@ class Kernel:
             )
         return tuple(bound[name] for name in names), values
 
-    def _run(self, values: list[Any], constants: dict[str, Any]) -> None:
+    def _run(self, trace: Trace, values: list[Any], constants: dict[str, Any]) -> None:
+        if self._source is not None:
+            trace.texts.append((self.function.__code__.co_filename, self._source))
         body = converted_function(self.function, self._definition, Runtime)
         result = body(*values, **constants)
         if result is not None:
@@ -238,7 +242,8 @@ class Kernel:
         assert trace is not None
         if trace.fma != self.fma:
             raise CaptureError(
-                f"kernel {self.name} has fma={self.fma}, but kernel {trace.name}, which calls it, has fma={trace.fma}",
+                f"kernel {self.name} has fma={self.fma}, but kernel {trace.name}, which calls it, "
+                f"has fma={trace.fma}",
                 span=span,
                 suggestion=f"give both fma={self.fma}",
             )
@@ -267,7 +272,7 @@ class Kernel:
                     f"argument {name} of kernel {self.name} is {tile._describe()}, not a scalar", span=span
                 )
             values.append(converted(tile, dtype))
-        self._run(values, given)
+        self._run(trace, values, given)
 
     def __repr__(self) -> str:
         return f"<tt.kernel {self.name}({', '.join(self.signature.parameters)})>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -72,7 +73,8 @@ class RegionLoop:
         axes = len(region.extents)
         if body.target_count not in (None, axes) and not (body.target_count == 1 and axes > 1):
             raise CaptureError(
-                f"{self._what} has {axes} extent{'s' if axes > 1 else ''}, but {body.target_count} loop variables",
+                f"{self._what} has {axes} extent{'s' if axes > 1 else ''}, "
+                f"but {body.target_count} loop variables",
                 span=current_span(),
                 suggestion="give one variable an extent",
             )
@@ -107,7 +109,7 @@ class RegionLoop:
             raise CaptureError(
                 f"where= of {self._what} gives {shown(result)}, which is no comparison of indices",
                 span=self._span,
-                suggestion="compare indices, ints and integer scalars: where=lambda i, j: j <= i; join with & | ~",
+                suggestion="compare indices and integers, joined with & | ~: where=lambda i, j: j <= i",
             )
         return None if predicate == BoolConst(True) else predicate
 
@@ -131,8 +133,8 @@ class RegionLoop:
         if value is UNBOUND:
             line = self._body.first_line.get(name, self._body.line)
             trace.vanished[name] = (
-                f"{name!r} is read before its assignment at line {line}; a value of the iteration before exists "
-                f"only for names that are assigned before {self._what}"
+                f"{name!r} is read before its assignment at line {line}; a value of the iteration before "
+                f"exists only for names that are assigned before {self._what}"
             )
             return UNBOUND
         if isinstance(value, Tile):
@@ -180,7 +182,8 @@ class RegionLoop:
             )
             shape = getattr(after, "shape", ())
             raise CaptureError(
-                f"{name!r} is the Python number {before!r} before {self._what} and {shown(after)} after one iteration",
+                f"{name!r} is the Python number {before!r} before {self._what} "
+                f"and {shown(after)} after one iteration",
                 span=span or self._span,
                 suggestion=f'start from a tile: {name} = tt.full({shape}, {before!r}, "{dtype}")',
             )
@@ -208,23 +211,21 @@ class RegionLoop:
         inits = tuple(value_of(tile_of(state.before)) for state, _ in changed)
         body, where, yields = self._substituted(unchanged, tuple(value for _, value in changed))
         results = tuple(trace.fresh(state.arg.type, state.name, span=value.span) for state, value in changed)
-        fields: dict[str, Any] = dict(
-            domain=ir.Domain(self._region.extents, where),
-            indices=self._indices,
-            body=body,
-            inits=inits,
-            args=tuple(state.arg for state, _ in changed),
-            yields=yields,
-            results=results,
-            span=self._span,
-        )
-        trace.append(self._statement(fields))
-        after_values = {
-            state.name: Tile(trace, result)
-            if isinstance(state.before, Tile)
-            else Index(trace, IndexVar(result))
-            for (state, _), result in zip(changed, results, strict=True)
+        fields: dict[str, Any] = {
+            "domain": ir.Domain(self._region.extents, where),
+            "indices": self._indices,
+            "body": body,
+            "inits": inits,
+            "args": tuple(state.arg for state, _ in changed),
+            "yields": yields,
+            "results": results,
+            "span": self._span,
         }
+        trace.append(self._statement(fields))
+        after_values: dict[str, Any] = {}
+        for (state, _), result in zip(changed, results, strict=True):
+            is_tile = isinstance(state.before, Tile)
+            after_values[state.name] = Tile(trace, result) if is_tile else Index(trace, IndexVar(result))
         after_values |= {state.name: state.before for state in unchanged.values()}
         return tuple(
             self._after_value(name, after_values) for name in (*self._body.names, *self._body.targets)
@@ -242,17 +243,21 @@ class RegionLoop:
             value = value_of(after)
             if value.type == type:
                 return value
-            # An index state may take any integer scalar.
-            if isinstance(state.before, Index) and value.shape == () and is_integer(value.dtype):
-                if not is_narrowing(value.dtype, "int64"):
-                    return value_of(converted(after, "int64"))
+            is_integer_scalar = value.shape == () and is_integer(value.dtype)
+            if (
+                isinstance(state.before, Index)
+                and is_integer_scalar
+                and not is_narrowing(value.dtype, "int64")
+            ):
+                return value_of(converted(after, "int64"))
         elif isinstance(after, Index) and type == _INDEX:
             return value_of(tile_of(after))
         elif is_number(after) and type.shape == ():
             return value_of(filled(self._trace, (), after, type.dtype))
         elif not isinstance(after, Operators) and not is_number(after):
             raise CaptureError(
-                f"{state.name!r} is {shown(state.before)} before {self._what} and {shown(after)} after one iteration",
+                f"{state.name!r} is {shown(state.before)} before {self._what} "
+                f"and {shown(after)} after one iteration",
                 span=self._span,
                 suggestion="keep it a tile of the same shape and dtype",
             )
@@ -300,9 +305,8 @@ class RegionLoop:
         elif policy in TREES and args:
             # What a derived merge defines belongs to it alone.
             inside = Scope("merge", self._trace.scope, self._span)
-            merge = derive_merge(
-                args, fields["body"], fields["yields"], lambda type: self._trace.fresh(type, scope=inside)
-            )
+            fresh = functools.partial(self._trace.fresh, scope=inside)
+            merge = derive_merge(args, fields["body"], fields["yields"], fresh)
         return ir.Reduce(**fields, policy=policy, merge=merge)
 
     def _after_value(self, name: str, values: dict[str, Any]) -> Any:
@@ -330,9 +334,7 @@ def _remedy(keyword: str) -> str:
         case "return":
             return "assign the result to a name and return after the loop"
         case "while":
-            return "loop with tt.serial over a bound and branch with `if`, or keep the Python loop in a helper function"
-        case "yield" | "await":
-            return "call a plain helper function"
+            return "loop with tt.serial and branch with `if`, or move the Python loop into a helper function"
         case "else of a loop":
             return "put the statements after the loop"
     return "assign a local name before the loop and in it"

@@ -167,10 +167,11 @@ def literal(x: Any, dtype: str) -> Number:
         return Number.of(bool(value))
     info = np.iinfo(numpy_dtype(dtype))
     if not info.min <= value <= info.max:
+        wider = "int64" if info.bits < 64 else "float64"
         raise OperandError(
             f"{value} does not fit {dtype} ({info.min}..{info.max})",
             span=span,
-            suggestion=f'convert the tile to a wider dtype, such as .astype("{"int64" if info.bits < 64 else "float64"}")',
+            suggestion=f'convert the tile to a wider dtype, such as .astype("{wider}")',
         )
     return Number.of(int(value))
 

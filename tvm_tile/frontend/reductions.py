@@ -127,7 +127,10 @@ def any(
     dtype: Any = None,
     policy: str = "unordered_tree",
 ) -> Tile:
-    """Whether any element is true (not 0); an empty fibre gives false. Parameters are those of :func:`sum`."""
+    """Whether any element is true (not 0); an empty fibre gives false.
+
+    Parameters are those of :func:`sum`.
+    """
     return _reduced(_truth(x), "or", axis, keepdims, where, dtype, policy)
 
 
@@ -139,7 +142,10 @@ def all(
     dtype: Any = None,
     policy: str = "unordered_tree",
 ) -> Tile:
-    """Whether all elements are true (not 0); an empty fibre gives true. Parameters are those of :func:`sum`."""
+    """Whether all elements are true (not 0); an empty fibre gives true.
+
+    Parameters are those of :func:`sum`.
+    """
     return _reduced(_truth(x), "and", axis, keepdims, where, dtype, policy)
 
 

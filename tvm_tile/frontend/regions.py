@@ -48,8 +48,8 @@ class Region:
         raise CaptureError(
             f"tt.{self.kind} is iterated over by Python, outside of a captured `for` statement",
             span=current_span(),
-            suggestion=f"write `for ... in tt.{self.kind}(...):` as a statement of the kernel or of a Python "
-            "function with source that it calls",
+            suggestion=f"write `for ... in tt.{self.kind}(...):` as a statement of the kernel, or of a "
+            "Python function with source (no generator) that it calls",
         )
 
 

@@ -60,9 +60,8 @@ class Runtime:
     def named(self, name: str, value: Any) -> Any:
         """Give a value the name that it is assigned to, unless it has one."""
         trace = active_trace()
-        if trace is not None:
-            if isinstance(value, Tile) and value.trace is trace and not value.value.name:
-                trace.names.setdefault(value.value.id, name)
+        if trace is not None and isinstance(value, Tile) and value.trace is trace and not value.value.name:
+            trace.names.setdefault(value.value.id, name)
         return value
 
     def named_all(self, names: tuple[str, ...], values: Any) -> Any:
@@ -87,8 +86,8 @@ class Runtime:
             and isinstance(value, (Tile, Index, IndexCompare))
         ):
             raise CaptureError(
-                f"global or nonlocal {name!r} is assigned {value._describe()} inside a {trace.scope.kind} body, "
-                "which is captured once",
+                f"global or nonlocal {name!r} is assigned {value._describe()} "
+                f"inside a {trace.scope.kind} body, which is captured once",
                 span=current_span(),
                 suggestion="return the value and assign a local name in the body",
             )

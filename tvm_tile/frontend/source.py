@@ -34,8 +34,8 @@ class Definition:
         The definition; its positions are those of the file.
     path
         Names of the definitions around it, outermost first, and its own.
-    classes
-        Name of the class it is directly defined in, or nothing; private names mangle by it.
+    class_name
+        The class it is directly defined in, if any; private names mangle by it.
     """
 
     file: str
@@ -83,7 +83,7 @@ def definition_of(function: FunctionType) -> Definition:
     found = [d for d in definitions if d.first_line == code.co_firstlineno and _matches(d, code)]
     if len(found) != 1:
         raise SourceNotFoundError(
-            f"line {code.co_firstlineno} of {file!r} does not define {code.co_name}: has the file changed since?"
+            f"line {code.co_firstlineno} of {file!r} does not define {code.co_name}; has the file changed?"
             if not found
             else f"line {code.co_firstlineno} of {file!r} defines several functions"
         )
@@ -102,7 +102,7 @@ def definition_in_text(function: FunctionType, text: str) -> Definition:
     """
     code = function.__code__
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    file = f"<source of {function.__name__} {digest}>"
+    file = f"<source {digest}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
     try:
         definitions = _definitions(file, text)

@@ -199,7 +199,7 @@ def _in_elements(
     observed = [s for n, s in zip(shape, strides, strict=True) if n > 1]
     if 0 not in shape and any(s % itemsize for s in observed):
         raise ArgumentError(
-            f"argument {name} has strides of {strides} bytes, which are no multiples of its {itemsize} bytes an element",
+            f"argument {name} has strides of {strides} bytes, no multiples of its {itemsize}-byte elements",
             suggestion=f"copy it: {name}.copy()",
         )
     return tuple(s // itemsize for s in strides)

@@ -27,7 +27,16 @@ _UFUNCS = {
         name: name
         for name in (
             *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"),
-            *("left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+            *(
+                "left_shift",
+                "right_shift",
+                "equal",
+                "not_equal",
+                "less",
+                "less_equal",
+                "greater",
+                "greater_equal",
+            ),
         )
     },
     **{f"bitwise_{name}": name for name in ("and", "or", "xor")},
@@ -214,7 +223,10 @@ class Operators:
         name = _UFUNCS.get(ufunc.__name__)
         if name is not None and method == "__call__" and not options:
             return _apply(name, *inputs)
-        self._refuse(f"cannot go through NumPy's {ufunc.__name__}", f"use the functions of tt, such as tt.{ufunc.__name__}")
+        return self._refuse(
+            f"cannot go through NumPy's {ufunc.__name__}",
+            f"use the functions of tt, such as tt.{ufunc.__name__}",
+        )
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse("cannot become a NumPy array during capture", "use the tt functions in place of NumPy's")

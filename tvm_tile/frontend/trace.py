@@ -73,6 +73,8 @@ class Trace:
         Python names of values by id; the first name a value gets stays.
     vanished
         Why a name that a region or a branch unbound cannot be read any more, by name.
+    texts
+        Source texts that kernels were given, by the file name of their code; helpers are looked up there too.
     """
 
     def __init__(self, name: str, *, fma: bool = True) -> None:
@@ -82,6 +84,7 @@ class Trace:
         self.scope = self.root
         self.names: dict[int, str] = {}
         self.vanished: dict[str, str] = {}
+        self.texts: list[tuple[str, str]] = []
         self._defined_in: dict[int, Scope] = {}
         self._count = 0
 
@@ -111,11 +114,6 @@ class Trace:
         value = Value(self._count, type, name, span)
         self._count += 1
         self._defined_in[value.id] = self.scope if scope is None else scope
-        return value
-
-    def adopt(self, value: Value, scope: Scope) -> Value:
-        """Record where a value that was made elsewhere is defined."""
-        self._defined_in[value.id] = scope
         return value
 
     def append(self, statement: Statement) -> None:
@@ -170,8 +168,8 @@ class Trace:
             name = self.names.get(value.id, value.name)
             where = f" at line {scope.span.line}" if scope.span is not None else ""
             raise CaptureError(
-                f"{repr(name) if name else 'this value'} ({value.type}) belongs to the {scope.kind} body{where} "
-                "and cannot be read outside of it",
+                f"{repr(name) if name else 'this value'} ({value.type}) belongs to the {scope.kind} body"
+                f"{where} and cannot be read outside of it",
                 span=current_span(),
                 suggestion="assign a name before the region and assign it again inside, which carries it out",
             )

@@ -1,9 +1,9 @@
 """Conversions between element types, by the meaning of the language and without undefined behaviour.
 
 All functions take and give expressions of *register* dtypes (see
-:func:`~tvm_tile.bridges.tirx.lower.scalars.register_dtype`). Integer results that may have wrapped end
-in a ``reinterpret``: TVM's bounds analysis takes a cast for value-preserving and would draw false
-conclusions from it.
+:func:`~tvm_tile.bridges.tirx.lower.scalars.register_dtype`). Integer results that may have wrapped are made
+:func:`opaque`: TVM's bounds analysis takes a cast for value-preserving and would draw false conclusions
+from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 from tvm_tile.bridges.tirx.lower.elementary import isnan
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 
-__all__ = ["Registers", "convert", "is_zero", "narrowed", "opaque", "rounded", "to_odd", "truth"]
+__all__ = ["Registers", "compare", "convert", "is_zero", "narrowed", "opaque", "rounded", "settled", "to_odd", "truth"]
 
 
 class Registers(Protocol):
@@ -42,18 +42,30 @@ def truth(condition: Any) -> Any:
     return Cast("uint8", condition)
 
 
+def compare(build: Any, a: Any, b: Any, dtype: str) -> Any:
+    """``build(a, b)`` for data of a dtype: ``tirx.LT`` and the like, as a TVM condition.
+
+    Integers of 32 and 64 bits are compared as 128-bit ones. TVM reasons about the others as about
+    indices, and does not think that one can be the smallest integer of its type.
+    """
+    if dtype in ("int32", "int64", "uint32", "uint64"):
+        return build(Cast("int128", a), Cast("int128", b))
+    return build(a, b)
+
+
 def opaque(value: Any, dtype: str) -> Any:
-    """The same integer, with nothing known about its range."""
-    width = bits(dtype)
-    other = f"int{width}" if dtype.startswith("u") else f"uint{width}"
-    return tirx.reinterpret(dtype, tirx.reinterpret(other, value))
+    """The same integer, with nothing known about its range or its value before LLVM sees it."""
+    return tirx.BitwiseOr(value, IntImm(dtype, 0))
+
+
+def settled(value: Any, dtype: str) -> Any:
+    """The operand of integer arithmetic: a literal becomes opaque, since TVM's folding does not wrap."""
+    return opaque(value, dtype) if isinstance(value, IntImm) else value
 
 
 def narrowed(value: Any, dtype: str) -> Any:
     """The low bits of an integer of at least this width."""
-    width = bits(dtype)
-    other = f"int{width}" if dtype.startswith("u") else f"uint{width}"
-    return tirx.reinterpret(dtype, Cast(other, value))
+    return opaque(Cast(dtype, value), dtype)
 
 
 def is_zero(value: Any) -> Any:
@@ -96,10 +108,12 @@ def convert(value: Any, source: str, target: str, registers: Registers) -> Any:
     """Convert an element; both dtypes are those of the language, the expressions are registers."""
     if source == target:
         return value
+    if not is_float(source):
+        value = settled(value, register_dtype(source))
     if is_bool(target):
         if is_float(source):
             return tirx.bitwise_xor(is_zero(registers.name(value, register_dtype(source))), IntImm("uint8", 1))
-        return truth(tirx.NE(value, literal(0, source)))
+        return truth(compare(tirx.NE, value, literal(0, source), source))
     if is_float(source):
         if is_float(target):
             return _float_to_float(value, source, target, registers)
@@ -133,9 +147,9 @@ def _integer_to_float(value: Any, source: str, target: str, registers: Registers
         sticky = Select(tirx.NE(low, IntImm(source, 0)), IntImm(source, 0x10000), IntImm(source, 0))
         high = tirx.shift_left(tirx.shift_right(value, IntImm(source, 16)), IntImm(source, 16))
         magnitude = tirx.bitwise_or(high, sticky)
-        small = tirx.And(tirx.LT(value, IntImm(source, 1 << 52)), tirx.LE(literal(-(1 << 52), "int64"), value)) if (
-            source == "int64"
-        ) else tirx.LT(value, IntImm(source, 1 << 52))
+        small = compare(tirx.LT, value, IntImm(source, 1 << 52), source)
+        if source == "int64":
+            small = tirx.And(small, compare(tirx.LE, IntImm(source, -(1 << 52)), value, source))
         value = Select(small, value, opaque(magnitude, source))
     return rounded(to_odd(Cast("float64", value), registers), target, registers)
 

@@ -21,10 +21,12 @@ from tvm.tirx import Cast, IntImm, Select, call_llvm_pure_intrin
 
 from tvm_tile.bridges.tirx.lower.casts import (
     Registers,
+    compare,
     is_zero,
     narrowed,
     opaque,
     rounded,
+    settled,
     to_odd,
     truth,
 )
@@ -32,7 +34,7 @@ from tvm_tile.bridges.tirx.lower.elementary import ELEMENTARY, isnan, maximum, m
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 
-__all__ = ["apply", "is_nan", "multiply_add"]
+__all__ = ["apply", "is_nan", "multiply_add", "runs_in_lanes"]
 
 _COMPARISONS = {
     "less": tirx.LT,
@@ -69,7 +71,16 @@ def apply(fn: str, dtype: str, operands: Sequence[Any], registers: Registers, fm
             return _float_test(fn, dtype, operands, registers)
         result = _float(fn, dtype, operands, registers, fma)
         return result if fn in _EXACT else rounded(result, dtype, registers)
-    return _integer(fn, dtype, operands, registers)
+    return _integer(fn, dtype, [settled(x, dtype) for x in operands], registers)
+
+
+def runs_in_lanes(fn: str, dtype: str) -> bool:
+    """Whether vectors of the function are worth it; the others are one call or division a lane."""
+    if fn in ("floor_divide", "remainder"):
+        return False
+    if is_float(dtype):
+        return fn not in ("power", "sin", "cos") and not (dtype == "float64" and fn in ELEMENTARY)
+    return True
 
 
 def is_nan(value: Any, dtype: str) -> Any:
@@ -183,8 +194,8 @@ def _fused(a: Any, b: Any, c: Any, dtype: str, registers: Registers) -> Any:
     lost = registers.name((product + rest * minus_one) + (addend + share * minus_one), "float64")
     word = registers.name(tirx.reinterpret("int64", total), "int64")
     zero = literal(0.0, "float64")
-    same_side = tirx.EQ(tirx.LT(total, zero), tirx.LT(lost, zero))
-    toward_zero = Select(same_side, word, word - IntImm("int64", 1))
+    opposite = tirx.bitwise_xor(truth(tirx.LT(total, zero)), truth(tirx.LT(lost, zero)))
+    toward_zero = Select(tirx.NE(opposite, IntImm("uint8", 0)), word - IntImm("int64", 1), word)
     odd = tirx.bitwise_or(registers.name(toward_zero, "int64"), IntImm("int64", 1))
     inexact = tirx.Or(tirx.LT(lost, zero), tirx.LT(zero, lost))
     return to_odd(tirx.reinterpret("float64", Select(inexact, odd, word)), registers)
@@ -228,9 +239,11 @@ def _integer(fn: str, dtype: str, operands: Sequence[Any], registers: Registers)
         case "power", (a, b):
             return _integer_power(dtype, a, registers.name(b, dtype), registers)
         case "maximum", (a, b):
-            return tirx.max(a, b)
+            a, b = registers.name(a, dtype), registers.name(b, dtype)
+            return Select(compare(tirx.LT, a, b, dtype), b, a)
         case "minimum", (a, b):
-            return tirx.min(a, b)
+            a, b = registers.name(a, dtype), registers.name(b, dtype)
+            return Select(compare(tirx.LT, b, a, dtype), b, a)
         case "and", (a, b):
             return opaque(tirx.bitwise_and(a, b), dtype)
         case "or", (a, b):
@@ -245,15 +258,15 @@ def _integer(fn: str, dtype: str, operands: Sequence[Any], registers: Registers)
             if not signed:
                 return a
             a = registers.name(a, dtype)
-            return opaque(Select(tirx.LT(a, literal(0, dtype)), _wrapping("-", dtype, literal(0, dtype), a), a), dtype)
+            return opaque(Select(compare(tirx.LT, a, literal(0, dtype), dtype), _wrapping("-", dtype, literal(0, dtype), a), a), dtype)
         case ("left_shift" | "right_shift"), (a, b):
             return _shift(fn, dtype, registers.name(a, dtype), registers.name(b, dtype))
         case "equal", (a, b):
-            return truth(tirx.EQ(a, b))
+            return truth(compare(tirx.EQ, a, b, dtype))
         case "not_equal", (a, b):
-            return truth(tirx.NE(a, b))
+            return truth(compare(tirx.NE, a, b, dtype))
         case _, (a, b) if fn in _COMPARISONS:
-            return truth(_COMPARISONS[fn](a, b))
+            return truth(compare(_COMPARISONS[fn], a, b, dtype))
     raise ValueError(f"{fn} does not take {dtype}")
 
 
@@ -267,30 +280,31 @@ def _wrapping(op: str, dtype: str, a: Any, b: Any) -> Any:
         wide = "uint64" if dtype == "uint32" and op == "*" else "int64"
         return narrowed(build(Cast(wide, a), Cast(wide, b)), dtype)
     if dtype == "uint64":
+        a, b = settled(a, dtype), settled(b, dtype)
         a, b = tirx.reinterpret("int64", a), tirx.reinterpret("int64", b)
     return narrowed(build(Cast("int128", a), Cast("int128", b)), dtype)
 
 
 def _integer_division(fn: str, dtype: str, a: Any, b: Any, registers: Registers) -> Any:
     zero, one = literal(0, dtype), literal(1, dtype)
-    unsafe = tirx.EQ(b, zero)
+    unsafe = compare(tirx.EQ, b, zero, dtype)
     if dtype.startswith("u"):
         safe = registers.name(Select(unsafe, one, b), dtype)
         result = tirx.truncdiv(a, safe) if fn == "floor_divide" else tirx.truncmod(a, safe)
         return Select(unsafe, zero, opaque(result, dtype))
     least = literal(int(np.iinfo(numpy_dtype(dtype)).min), dtype)
-    unsafe = tirx.Or(unsafe, tirx.And(tirx.EQ(b, literal(-1, dtype)), tirx.EQ(a, least)))
+    unsafe = tirx.Or(unsafe, tirx.And(compare(tirx.EQ, b, literal(-1, dtype), dtype), compare(tirx.EQ, a, least, dtype)))
     # Dividing by 1 instead gives the wrapped quotient and the remainder 0 of the overflowing case.
     safe = registers.name(Select(unsafe, one, b), dtype)
     rest = registers.name(opaque(tirx.truncmod(a, safe), dtype), dtype)
-    opposite = tirx.LT(opaque(tirx.bitwise_xor(rest, safe), dtype), zero)
-    moved = tirx.And(tirx.NE(rest, zero), opposite)
+    opposite = compare(tirx.LT, opaque(tirx.bitwise_xor(rest, safe), dtype), zero, dtype)
+    moved = tirx.And(compare(tirx.NE, rest, zero, dtype), opposite)
     if fn == "floor_divide":
         quotient = registers.name(opaque(tirx.truncdiv(a, safe), dtype), dtype)
         result = Select(moved, _wrapping("-", dtype, quotient, one), quotient)
     else:
         result = Select(moved, _wrapping("+", dtype, rest, b), rest)
-    return Select(tirx.EQ(b, zero), zero, result)
+    return Select(compare(tirx.EQ, b, zero, dtype), zero, result)
 
 
 def _integer_power(dtype: str, a: Any, exponent: Any, registers: Registers) -> Any:
@@ -302,7 +316,7 @@ def _integer_power(dtype: str, a: Any, exponent: Any, registers: Registers) -> A
     total = registers.copy(one, dtype)
 
     def step(_: Any) -> None:
-        odd = tirx.NE(tirx.bitwise_and(rest, one), zero)
+        odd = compare(tirx.NE, tirx.bitwise_and(rest, one), zero, dtype)
         registers.assign(total, Select(odd, _wrapping("*", dtype, total, square), total))
         registers.assign(square, _wrapping("*", dtype, square, square))
         registers.assign(rest, opaque(tirx.shift_right(rest, one), dtype))
@@ -310,19 +324,19 @@ def _integer_power(dtype: str, a: Any, exponent: Any, registers: Registers) -> A
     registers.repeat(bits(dtype), step)
     if dtype.startswith("u"):
         return total
-    parity = tirx.NE(opaque(tirx.bitwise_and(exponent, one), dtype), zero)
+    parity = compare(tirx.NE, tirx.bitwise_and(exponent, one), zero, dtype)
     flipped = Select(parity, base, one)
-    minus = Select(tirx.EQ(base, literal(-1, dtype)), flipped, zero)
-    inverse = Select(tirx.EQ(base, one), one, minus)
-    return Select(tirx.LT(exponent, zero), inverse, total)
+    minus = Select(compare(tirx.EQ, base, literal(-1, dtype), dtype), flipped, zero)
+    inverse = Select(compare(tirx.EQ, base, one, dtype), one, minus)
+    return Select(compare(tirx.LT, exponent, zero, dtype), inverse, total)
 
 
 def _shift(fn: str, dtype: str, a: Any, count: Any) -> Any:
     width = bits(dtype)
     zero = literal(0, dtype)
-    fits = tirx.LT(count, literal(width, dtype))
+    fits = compare(tirx.LT, count, literal(width, dtype), dtype)
     if not dtype.startswith("u"):
-        fits = tirx.And(tirx.LE(zero, count), fits)
+        fits = tirx.And(compare(tirx.LE, zero, count, dtype), fits)
     if fn == "left_shift":
         return Select(fits, opaque(tirx.shift_left(a, Select(fits, count, zero)), dtype), zero)
     if dtype.startswith("u"):

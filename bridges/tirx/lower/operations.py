@@ -113,7 +113,7 @@ def emit_op(
             lazy = result in fusion.inlined or isinstance(op, (Full, Iota, Broadcast, Transpose, Reshape, Extract))
             if isinstance(source, IndexValue) or (lazy and result.shape):
                 env[result] = source
-            elif result.shape == () and not destinations.get(result):
+            elif result.shape == () and result not in destinations:
                 env[result] = _scalar(builder, source, result)
             else:
                 out = _destination(builder, result, destinations)

@@ -14,7 +14,7 @@ from tvm import tirx
 from tvm.tirx import BufferStore, Cast, ForKind, IntImm, Select
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.casts import convert, truth
+from tvm_tile.bridges.tirx.lower.casts import compare, convert, truth
 from tvm_tile.bridges.tirx.lower.elementwise import apply, is_nan
 from tvm_tile.bridges.tirx.lower.loops import element_loops
 from tvm_tile.bridges.tirx.lower.scalars import int64, literal, register_dtype
@@ -199,7 +199,7 @@ def arg_reduce(builder: Builder, op: ArgReduce, operand: Source, where: Source |
     dtype = operand.type.dtype
     register = register_dtype(dtype)
     extent = shape[op.axis]
-    compare = tirx.LT if op.kind == "argmax" else tirx.GT
+    order = tirx.LT if op.kind == "argmax" else tirx.GT
     one, none = IntImm("uint8", 1), IntImm("uint8", 0)
 
     def sink(kept: Index, body: Body) -> None:
@@ -212,7 +212,7 @@ def arg_reduce(builder: Builder, op: ArgReduce, operand: Source, where: Source |
         index = (*kept[: op.axis], IndexVar(position), *kept[op.axis :])
         with body.scope() as statements:
             value = body.name(operand.element(index, body), register)
-            better = truth(compare(best, value))
+            better = truth(compare(order, best, value, dtype))
             new_nan = tirx.bitwise_and(is_nan(value, dtype), tirx.bitwise_xor(is_nan(best, dtype), one))
             take = tirx.bitwise_or(tirx.bitwise_or(better, new_nan), tirx.bitwise_xor(found, one))
             if where is not None:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
+from tvm.tirx import Cast
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.casts import convert
-from tvm_tile.bridges.tirx.lower.elementwise import apply
+from tvm_tile.bridges.tirx.lower.elementwise import apply, runs_in_lanes
 from tvm_tile.bridges.tirx.lower.scalars import divide_index, int64, linear, literal, register_dtype
 from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.index import IndexConst, IndexExpr, add, as_linear, interval, mul
@@ -186,11 +187,14 @@ class Applied(Source):
 
     @property
     def vectorizes(self) -> bool:
-        return all(operand.vectorizes for operand in self.operands)
+        apart = runs_in_lanes(self.fn, self.operands[-1].type.dtype)
+        return apart and all(operand.vectorizes for operand in self.operands)
 
     @property
     def width(self) -> int:
-        return max(bits(register_dtype(self.type.dtype)) // 8, *(operand.width for operand in self.operands))
+        wide = self.fn == "fma" and self.type.dtype in ("float16", "bfloat16")
+        own = 8 if wide else bits(register_dtype(self.type.dtype)) // 8
+        return max(own, *(operand.width for operand in self.operands))
 
     def flattened(self) -> Source | None:
         flat = tuple(operand.flattened() for operand in self.operands)
@@ -228,7 +232,10 @@ class Casted(Source):
 
     @property
     def width(self) -> int:
-        return max(bits(register_dtype(self.type.dtype)) // 8, self.operand.width)
+        source = self.operand.type.dtype
+        wide = self.type.dtype in ("float16", "bfloat16") and bits(source) >= 32 and source != "float32"
+        own = 8 if wide else bits(register_dtype(self.type.dtype)) // 8
+        return max(own, self.operand.width)
 
     def flattened(self) -> Source | None:
         flat = self.operand.flattened()
@@ -291,7 +298,7 @@ def unproved(checks: tuple[Check, ...], builder: Builder) -> tuple[Check, ...]:
 def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
     """The run-time test of the checks that are not proved, or ``None`` if all are.
 
-    Positions are split so that a start read from memory is compared as it is: adding to it could wrap.
+    A position that a number read from memory is part of is computed in 128 bits, where it cannot wrap.
     """
     test: Any | None = None
     for check in unproved(checks, builder):
@@ -300,8 +307,11 @@ def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
         start = builder.index(linear({atom: f for atom, f in terms.items() if atom not in known}, 0))
         offset = builder.index(linear(known, constant))
         if len(known) == len(terms):
-            start, offset = offset, int64(0)
-        both = tirx.And(tirx.LE(int64(0) - offset, start), tirx.LT(start, int64(check.extent) - offset))
+            position = offset
+        else:
+            position = Cast("int128", start) + Cast("int128", offset)
+        zero, extent = (Cast(str(position.ty.dtype), int64(n)) for n in (0, check.extent))
+        both = tirx.And(tirx.LE(zero, position), tirx.LT(position, extent))
         test = both if test is None else tirx.And(test, both)
     return test
 

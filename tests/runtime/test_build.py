@@ -1,0 +1,96 @@
+"""``lower`` and ``build``: what they take, and that what they give builds rightly elsewhere."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tvm
+
+from tvm_tile.build import build, lower
+from tvm_tile.errors import ArgumentError, IllegalError, UnsupportedError
+from tvm_tile.frontend import ds, kernel, parallel
+from tvm_tile.ir.regions import Block, Program
+
+
+@kernel
+def doubled(X, Y):
+    for i in parallel(X.shape[0]):
+        Y[ds(i, 1)] = X[ds(i, 1)] * 2.0
+
+
+@pytest.mark.parametrize(
+    "compile_module",
+    [
+        lambda mod, target: tvm.compile(mod, target),
+        lambda mod, target: tvm.compile(mod, target, tir_pipeline="tirx"),
+        lambda mod, target: tvm.compile(mod, target, tir_pipeline="tvm_tile"),
+        lambda mod, target: tvm.compile(mod, {"kind": "llvm"}),
+    ],
+    ids=["default", "tirx", "ours", "other target"],
+)
+@pytest.mark.parametrize("a_strides", [None, (-3, 1), (1, 4)])
+def test_a_lowered_module_builds_rightly_with_any_pipeline(copy_program, compile_module, a_strides):
+    program = copy_program((4, 3), a_strides=a_strides)
+    function = compile_module(lower(program, "llvm"), build(program).target)["copy"]
+    dense = np.arange(12, dtype="float32").reshape(4, 3)
+    a = {None: dense, (-3, 1): dense[::-1], (1, 4): dense.reshape(3, 4).T}[a_strides]
+    b = np.zeros((4, 3), "float32")
+    function(a, b)
+    np.testing.assert_array_equal(a, b)
+    with pytest.raises(ValueError, match="overlap"):
+        function(dense if a_strides is None else a, dense)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_deprecated_tvm_build_takes_it_too(copy_program):
+    library = tvm.build(lower(copy_program((4, 3)), "llvm"), {"kind": "llvm"})
+    a, b = np.ones((4, 3), "float32"), np.zeros((4, 3), "float32")
+    library["copy"](a, b)
+    np.testing.assert_array_equal(a, b)
+
+
+def test_building_twice_gives_the_same_code(copy_program):
+    assert build(copy_program((4, 3))).mod.same_as(build(copy_program((4, 3))).mod)
+    other = build(copy_program((4, 3), name="other"))
+    assert "other" in [variable.name_hint for variable in other.mod.get_global_vars()]
+
+
+@pytest.mark.parametrize("function", [lower, build])
+def test_what_is_no_program_is_refused(function):
+    with pytest.raises(ArgumentError, match=r"expected a program[\s\S]*\.trace\(\.\.\.\) first"):
+        function(doubled)
+    with pytest.raises(ArgumentError, match="expected a program, got None"):
+        function(None)
+
+
+@pytest.mark.parametrize("function", [lower, build])
+def test_a_faulty_program_is_refused_before_anything_is_generated(function, copy_program):
+    good = copy_program((4, 3))
+    parallel_loop = good.body.statements[0]
+    faulty = Program("faulty", good.params[:1], Block((parallel_loop,)))
+    with pytest.raises(IllegalError):
+        function(faulty)
+
+
+@pytest.mark.parametrize("target", ["cuda", "metal", "opencl"])
+def test_targets_without_a_mapping_say_so(copy_program, target):
+    for function in (lower, build):
+        with pytest.raises(UnsupportedError, match=f"no reference mapping for {target} yet"):
+            function(copy_program((4, 3)), target)
+
+
+def test_unknown_targets_list_the_short_names(copy_program):
+    with pytest.raises(ArgumentError, match="'llvm', 'cuda', 'metal', 'opencl'"):
+        build(copy_program((4, 3)), "quantum")
+
+
+def test_debug_points_to_the_interpreter(copy_program):
+    with pytest.raises(UnsupportedError, match="interpret"):
+        build(copy_program((4, 3)), debug=True)
+
+
+def test_importing_build_does_not_import_tvm():
+    code = "import sys, tvm_tile.build; print([m for m in ('tvm', 'tvm_ffi') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "[]", done.stderr
