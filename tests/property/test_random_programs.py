@@ -218,7 +218,7 @@ def random_float_program(X, Y, *, tile, steps):
                 case "normalize":
                     x = x - tt.mean(x, axis=1, keepdims=True)
                 case "sum":
-                    x = x + tt.sum(x, axis=1, keepdims=True)
+                    x = x + tt.sum(x * 0.03, axis=1, keepdims=True)
         Y[tt.ds(i * tile, tile), :] = x
 
 

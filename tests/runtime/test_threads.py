@@ -44,7 +44,8 @@ def run(code, **environment):
         capture_output=True,
         text=True,
         timeout=120,
-        env=kept | environment,
+        # Idle workers of TVM spin for long before they sleep, and end only after that.
+        env=kept | {"TVM_THREAD_POOL_SPIN_COUNT": "1000"} | environment,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.split(), done.stderr

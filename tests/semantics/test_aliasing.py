@@ -251,6 +251,19 @@ def test_a_branch_on_indices_is_decided(builder):
     assert prove_alias_pattern(guarded(builder, combined("xor")), XY).is_unknown
 
 
+def test_the_other_arm_runs_where_the_condition_fails(builder):
+    def program(distance):
+        b, X, Y = two(builder)
+        with b.loop("parallel", 8) as p:
+            i = p.indices[0]
+            even = even_index(b, i, None)
+            b.branch(even, lambda: None, lambda: b.store(Y, [i], b.load(X, var(i, 1, distance))))
+        return b.program(X, Y)
+
+    assert prove_alias_pattern(program(1), XY).is_proved
+    assert prove_alias_pattern(program(2), XY).is_disproved
+
+
 def test_a_wrapping_cast_is_data(builder):
     def narrow(b, i, flags):
         return b.apply("equal", b.cast(i, "int8"), b.full((), 100, "int8"))
@@ -435,29 +448,29 @@ N = 12
 
 @st.composite
 def affine(draw, count):
+    """Factors of the indices, a constant, an operation on their sum, and what is added to its result."""
     factors = [draw(st.integers(-2, 3)) for _ in range(count)]
-    return (
-        factors,
-        draw(st.integers(-3, 6)),
-        draw(st.sampled_from([None, None, ("//", 2), ("%", 3), ("%", -4), ("min", 4)])),
-    )
+    outer = draw(st.sampled_from([None, None, ("//", 2), ("//", -2), ("%", 3), ("%", -4), ("min", 4)]))
+    return factors, draw(st.integers(-3, 6)), outer, 0 if outer is None else draw(st.integers(0, 6))
 
 
 def evaluate(form, values):
-    factors, constant, outer = form
+    factors, constant, outer, shift = form
     x = sum(f * v for f, v in zip(factors, values, strict=True)) + constant
     if outer is None:
         return x
     op, c = outer
-    return {"//": lambda: x // c, "%": lambda: x % c, "min": lambda: min(x, c)}[op]()
+    if op in ("//", "%") and c == 0:
+        return shift
+    return {"//": int.__floordiv__, "%": int.__mod__, "min": min, "max": max}[op](x, c) + shift
 
 
 def expression(form, indices):
-    factors, constant, outer = form
+    factors, constant, outer, shift = form
     e = IndexConst(constant)
     for f, i in zip(factors, indices, strict=True):
         e = ix.add(e, ix.mul(IndexConst(f), IndexVar(i)))
-    return e if outer is None else IndexBinary(outer[0], e, IndexConst(outer[1]))
+    return e if outer is None else ix.add(IndexBinary(outer[0], e, IndexConst(outer[1])), IndexConst(shift))
 
 
 @st.composite
@@ -538,6 +551,21 @@ def test_proofs_agree_with_enumeration(builder, description):
             for t in (proof.counterexample.first, proof.counterexample.second)
         )
         assert (first, second) in conflicts
+
+
+@pytest.mark.parametrize("divisor", [-4, -2, -1, 0, 1, 2, 3])
+@pytest.mark.parametrize("op", ["//", "%", "min", "max"])
+def test_every_operator_agrees_with_enumeration(builder, op, divisor):
+    outcomes = set()
+    for factor, shift in itertools.product((-1, 1, 2), range(0, 12, 2)):
+        read = ([factor], 1, (op, divisor), shift)
+        accesses = [("Y", True, ([1], 0, None, 0), None), ("X", False, read, None)]
+        description = ((), (6,), (), accesses, None)
+        conflicts = enumerate_conflicts(*description)
+        proof = prove_alias_pattern(build_affine(builder, *description), XY)
+        assert (proof.is_proved, proof.is_disproved) == (not conflicts, bool(conflicts))
+        outcomes.add(proof.status)
+    assert outcomes == {"proved", "disproved"}
 
 
 @settings(max_examples=40, deadline=None)

@@ -99,7 +99,13 @@ def test_an_array_whose_elements_share_memory_may_be_read_but_not_written(add_on
 
 @pytest.mark.parametrize(
     ("shape", "strides", "fine"),
-    [((2, 3), (12, 4), True), ((3, 2), (4, 12), True), ((2, 3), (8, 4), False), ((3, 3), (20, 8), True)],
+    [
+        ((2, 3), (12, 4), True),
+        ((3, 2), (4, 12), True),
+        ((2, 3), (8, 4), False),
+        ((3, 3), (20, 8), True),
+        ((2, 3), (12, 8), True),
+    ],
 )
 def test_interleaved_axes_share_memory_only_where_addresses_meet(builder, shape, strides, fine):
     b = builder()

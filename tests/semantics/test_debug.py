@@ -115,9 +115,9 @@ def test_entries_of_a_region_are_in_sequence(builder):
     b = builder()
     Y = b.tensor("Y", (8,))
     for _ in range(2):
-        with b.loop("serial", 3), b.loop("parallel", 8, names="j") as p:
-            shifted = op("%", p.indices[0], 8)
-            b.store(Y, [shifted], b.full((), 1.0))
+        with b.loop("serial", 3) as s, b.loop("parallel", 8, names="j") as p:
+            turn = IndexBinary("+", IndexVar(p.indices[0]), IndexVar(s.indices[0]))
+            b.store(Y, [IndexBinary("%", turn, IndexConst(8))], b.full((), 1.0))
     with b.loop("parallel", 8) as p:
         b.store(Y, [IndexBinary("-", IndexConst(7), IndexVar(p.indices[0]))], b.full((), 2.0))
     assert interpret(b.program(Y), zeros(8), debug=True).regions == 7

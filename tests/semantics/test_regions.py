@@ -161,6 +161,18 @@ def test_an_anchored_update_happens_once(builder, order):
     assert y.tolist() == [6, 6]
 
 
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_instance_of_an_anchored_update_starts_from_the_value_before(builder, order):
+    b = builder()
+    Y = b.tensor("Y", (4,))
+    with b.loop("parallel", 4, inits=[b.full((), 3.0)]) as loop:
+        b.store(Y, [loop.indices[0]], loop.args[0])
+        loop.yields = (b.apply("add", loop.args[0], loop.args[0]),)
+    y = np.zeros(4, np.float32)
+    interpret(b.program(Y), y, order=order)
+    assert y.tolist() == [3] * 4
+
+
 @pytest.mark.parametrize("value", [0, 1, 5])
 def test_a_branch_runs_one_arm(builder, value):
     b = builder()

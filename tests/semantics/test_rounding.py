@@ -190,12 +190,15 @@ def test_rounding_the_product_first_would_differ(dtype):
     assert float((a * b + c)[0]) != -(eps**2)
 
 
-def test_bfloat16_midpoint_and_a_tiny_addend():
-    one_and_half = np.array([1.0 + 2**-4]).astype(ml_dtypes.bfloat16)
-    # (1 + 2^-4)^2 = 1 + 2^-3 + 2^-8 lies in the middle of two bfloat16 values; the addend decides.
-    tiny = np.array([2.0**-120]).astype(ml_dtypes.bfloat16)
-    got = [float(fused_multiply_add(one_and_half, one_and_half, s * tiny)[0]) for s in (1, -1)]
-    assert got == [1 + 2**-3 + 2**-7, 1 + 2**-3]
+@pytest.mark.parametrize(("p", "q"), [(1, 1), (1, 3)])
+def test_a_tiny_addend_decides_a_product_in_the_middle_of_two_bfloat16_values(p, q):
+    """Float64 cannot hold such a sum: its rounding alone would fall back to the tie, to even."""
+    product = (1 + p / 16) * (1 + q / 16)
+    low, high = product - 2.0**-8, product + 2.0**-8
+    x, y, tiny = (np.array([v]).astype(ml_dtypes.bfloat16) for v in (1 + p / 16, 1 + q / 16, 2.0**-120))
+    assert [float(v.astype(ml_dtypes.bfloat16)) for v in np.array([low, high])] == [low, high]
+    assert float(fused_multiply_add(x, y, tiny)[0]) == high
+    assert float(fused_multiply_add(x, y, -tiny)[0]) == low
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -105,6 +105,16 @@ def test_float32_is_not_accumulated_in_float64(builder):
     assert got.item() == 0.0
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("ordered", [False, True])
+def test_a_short_accumulator_accumulates_in_its_own_dtype(builder, dtype, ordered):
+    big = 2048.0 if dtype == "float16" else 256.0
+    a = np.ones((1, 5)).astype(numpy_dtype(dtype))
+    c = np.array([[big], [1], [1], [1], [1]]).astype(numpy_dtype(dtype))
+    acc = np.zeros((1, 1), numpy_dtype(dtype))
+    assert float(evaluate(builder, lambda b, x, y, z: b.mma(x, y, z, ordered), a, c, acc).item()) == big
+
+
 def test_float16_operands_are_not_multiplied_in_float16(builder):
     q = np.full((1, 256), 16, np.float16)
     acc = np.zeros((1, 1), np.float32)
@@ -198,6 +208,12 @@ def test_masked_contributions_are_omitted(builder, policy, reduction):
             reduction=reduction,
         )
         assert got.tolist() == want
+
+
+def test_a_masked_contribution_does_not_turn_a_negative_zero(builder):
+    x, m = np.array([-0.0, 5.0], np.float32), np.array([True, False])
+    got = evaluate(builder, lambda b, t, w: b.reduce_tile(t, (0,), where=w), x, m)
+    assert np.signbit(got)
 
 
 def sequential(values, start_from_the_right=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 import time
 from collections.abc import Callable
 from typing import Any
@@ -121,11 +122,12 @@ def run(options: argparse.Namespace) -> int:
     executable = result["executable"]
     console.rule("the tile program, specialized for these arrays")
     console.print(str(result["program"]), markup=False, highlight=False)
-    console.rule("its TIRx, as TVM sees it (first lines)")
+    console.rule("its TIRx, as TVM sees it (from the parallel loop on)")
     script = executable.mod.script().splitlines()
-    console.print(
-        Syntax("\n".join(script if options.code else script[:30]), "python", background_color="default")
-    )
+    if not options.code:
+        start = next((n for n, line in enumerate(script) if "T.parallel" in line), 0)
+        script = script[start : start + 30]
+    console.print(Syntax(textwrap.dedent("\n".join(script)), "python", background_color="default"))
     console.rule("its code for this CPU (first lines of a loop body)")
     code = executable.source("asm").splitlines()
     if not options.code:

@@ -79,4 +79,17 @@ def _key(value: Any) -> Any:
     if isinstance(value, _PLAIN):
         # By text: NaN equals itself, and 1, 1.0 and True differ.
         return (type(value).__name__, repr(value))
-    return ("object", id(value))
+    return _Identity(value)
+
+
+class _Identity:
+    """Equal to another one for the very same object, which it keeps alive so that its address stays its own."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Identity) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)

@@ -184,8 +184,9 @@ class _Nest:
             if not (isinstance(part.low, int) and part.low == 0):
                 after = Select(tirx.LT(variable, _expression(part.low)), int64(0), after)
             position = variable + after
-        builder.integers[self.inner] = position
         with builder.block() as statements:
+            held = position if part.static else builder.hold("at", position, "int64")
+            builder.integers[self.inner] = held
             self.sink(self.index, Body(builder))
         if part.static and left == 1:
             for statement in statements:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
-from tvm.tirx import Cast
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.casts import convert
@@ -44,6 +43,9 @@ __all__ = [
 ]
 
 Index = tuple[IndexExpr, ...]
+
+#: Past every array.
+_FAR = 1 << 60
 
 
 @dataclass(frozen=True)
@@ -298,7 +300,7 @@ def unproved(checks: tuple[Check, ...], builder: Builder) -> tuple[Check, ...]:
 def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
     """The run-time test of the checks that are not proved, or ``None`` if all are.
 
-    A position that a number read from memory is part of is computed in 128 bits, where it cannot wrap.
+    A number read from memory is clamped first: what is added to it must not wrap.
     """
     test: Any | None = None
     for check in unproved(checks, builder):
@@ -309,9 +311,8 @@ def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
         if len(known) == len(terms):
             position = offset
         else:
-            position = Cast("int128", start) + Cast("int128", offset)
-        zero, extent = (Cast(str(position.ty.dtype), int64(n)) for n in (0, check.extent))
-        both = tirx.And(tirx.LE(zero, position), tirx.LT(position, extent))
+            position = tirx.min(tirx.max(start, int64(-_FAR)), int64(_FAR)) + offset
+        both = tirx.And(tirx.LE(int64(0), position), tirx.LT(position, int64(check.extent)))
         test = both if test is None else tirx.And(test, both)
     return test
 
