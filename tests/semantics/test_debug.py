@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tvm_tile.errors import IllegalError
+from tvm_tile.errors import ArgumentError, IllegalError
 from tvm_tile.ir.index import IndexBinary, IndexConst, IndexVar
 from tvm_tile.ir.regions import Block, Domain, Parallel
 from tvm_tile.ir.values import Memory, TileType, Value
@@ -242,7 +242,12 @@ def test_instances_that_disagree_on_an_anchored_update_are_found(builder):
     assert y == 5
     with pytest.raises(IllegalError, match="competing whole-tile writes") as caught:
         interpret(program(True), y, debug=True)
-    assert caught.value.obligation == "noninterference"
+    assert caught.value.obligation == "competing whole-tile writes"
+
+
+def test_what_is_not_a_program_is_named():
+    with pytest.raises(ArgumentError, match="expected a program, got 3"):
+        interpret(3, np.zeros(2))
 
 
 # The report

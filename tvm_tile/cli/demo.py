@@ -122,11 +122,11 @@ def run(options: argparse.Namespace) -> int:
     executable = result["executable"]
     console.rule("the tile program, specialized for these arrays")
     console.print(str(result["program"]), markup=False, highlight=False)
-    console.rule("its TIRx, as TVM sees it (from the parallel loop on)")
+    console.rule("its TIRx, as TVM sees it (the parallel loop, allocations left out)")
     script = executable.mod.script().splitlines()
     if not options.code:
         start = next((n for n, line in enumerate(script) if "T.parallel" in line), 0)
-        script = script[start : start + 30]
+        script = [line for line in script[start:] if "T.alloc_buffer" not in line][:30]
     console.print(Syntax(textwrap.dedent("\n".join(script)), "python", background_color="default"))
     console.rule("its code for this CPU (first lines of a loop body)")
     code = executable.source("asm").splitlines()

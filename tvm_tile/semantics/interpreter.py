@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_tile.errors import IllegalError
+from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.dtypes import numpy_dtype
 from tvm_tile.ir.ops import (
     ArgReduce,
@@ -33,7 +33,7 @@ from tvm_tile.ir.ops import (
     Store,
     Transpose,
 )
-from tvm_tile.ir.reductions import TREES, check_policy
+from tvm_tile.ir.reductions import TREES
 from tvm_tile.ir.regions import (
     Block,
     Domain,
@@ -48,8 +48,8 @@ from tvm_tile.ir.regions import (
     Serial,
     Statement,
 )
-from tvm_tile.ir.structure import walk
 from tvm_tile.ir.values import Value
+from tvm_tile.ir.verifier import verify
 from tvm_tile.semantics.arguments import Arguments, bind_arguments
 from tvm_tile.semantics.elementwise import apply_elementwise
 from tvm_tile.semantics.orders import Orders
@@ -105,17 +105,19 @@ def interpret(
     Raises
     ------
     ArgumentError
-        Arguments that do not fit, overlap without being the same array, or unknown ``order`` or
-        ``reduction``.
+        Not a program; arguments that do not fit, or overlap without being the same array; an unknown
+        ``order`` or ``reduction``.
     IllegalError
-        A tree reduction without a merge that admits it; with ``debug``, an access that breaks an
+        The program has faults; with ``debug``, an access that breaks an
         obligation. Arrays then hold what was stored before.
     """
+    if not isinstance(program, Program):
+        raise ArgumentError(
+            f"expected a program, got {program!r:.80} ({type(program).__name__})",
+            suggestion="kernel.trace(*arrays) gives one",
+        )
+    verify(program)
     orders = Orders(order, reduction)
-    for statement in walk(program.body):
-        if isinstance(statement, Reduce):
-            for message, suggestion in check_policy(statement):
-                raise IllegalError(message, span=statement.span, obligation="order", suggestion=suggestion)
     # Overflow, division by zero and invalid operations have defined results in the language.
     with np.errstate(all="ignore"):
         arguments = bind_arguments(program, arrays)
@@ -285,18 +287,12 @@ class _Machine:
         monitor = self._monitor
         if monitor is not None:
             monitor.enter(region)
-        first: tuple[tuple[str, int], ...] = ()
         for point in self._orders.instances(self._points(region.domain, region.indices)):
             if monitor is not None:
                 monitor.instance(point)
             state = self._body(region, point, inits)
-            if anchored is None:
-                anchored = state
-                first = monitor.current if monitor is not None else ()
-            elif monitor is not None:
-                for k, (one, other) in enumerate(zip(anchored, state, strict=True)):
-                    if one.tobytes() != other.tobytes():
-                        monitor.competing(region, k, first)
+            # The verifier has shown that every instance yields the same value.
+            anchored = state if anchored is None else anchored
         if monitor is not None:
             monitor.leave()
         return inits if anchored is None else anchored

@@ -235,22 +235,6 @@ class Monitor:
                 self._refuse(op, window, found, depth)
         shadow.mark_initialized(window.memory, selected)
 
-    def competing(self, region: Parallel, k: int, first: Coordinates) -> None:
-        """Refuse instances that disagree on the value of an anchored update."""
-        name = region.results[k].name or str(region.results[k])
-        raise IllegalError(
-            f"competing whole-tile writes: two instances assign different values to {name}",
-            span=region.span,
-            obligation="noninterference",
-            counterexample=f"instances {dict(first)} and {dict(self._frames[-1].started[-1])}",
-            suggestion="write the part that each instance owns, or make it a reduction",
-        )
-
-    @property
-    def current(self) -> Coordinates:
-        """Coordinates of the running instance of the innermost region."""
-        return self._frames[-1].started[-1]
-
     def _check(self, op: Load | Store, window: Window, mask: Array | None) -> tuple[str, Array]:
         """Check bounds, count, and give the memory's name and the lanes in bounds that touch it."""
         memory = op.view.memory
