@@ -45,7 +45,8 @@ def layernorm(X: Array, gamma: Array, beta: Array, *, eps: float = 1e-5) -> Arra
         return x
     centred = x - x.mean(axis=-1, keepdims=True)
     scale = 1.0 / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
-    return centred * scale * gamma.astype(np.float64) + beta.astype(np.float64)
+    normalized: Array = centred * scale * gamma.astype(np.float64) + beta.astype(np.float64)
+    return normalized
 
 
 def attention(Q: Array, K: Array, V: Array, *, causal: bool = False, scale: float | None = None) -> Array:
@@ -58,7 +59,8 @@ def attention(Q: Array, K: Array, V: Array, *, causal: bool = False, scale: floa
     if causal:
         rows, columns = np.indices(scores.shape[2:])
         scores = np.where(columns <= rows, scores, -np.inf)
-    return np.einsum("bhqk,bhkd->bhqd", softmax(scores), v)
+    output: Array = np.einsum("bhqk,bhkd->bhqd", softmax(scores), v)
+    return output
 
 
 def knn(queries: Array, points: Array, k: int = 1) -> tuple[Array, Array]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Never
+from typing import Any
 
 from tvm_tile.errors import CaptureError
 from tvm_tile.frontend.index import Index, index_expression
@@ -44,7 +44,8 @@ class Region:
     options: dict[str, Any] = field(default_factory=dict)
     span: Span | None = None
 
-    def __iter__(self) -> Never:
+    # Typed as the captured loop sees it, so that type checkers accept kernels.
+    def __iter__(self) -> Iterator[Any]:
         raise CaptureError(
             f"tt.{self.kind} is iterated over by Python, outside of a captured `for` statement",
             span=current_span(),
