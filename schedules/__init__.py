@@ -1,0 +1,4 @@
+"""Schedule primitives, one module a refinement rule.
+
+Empty so far: programs are lowered as they are written.
+"""

@@ -83,7 +83,7 @@ def _key(value: Any) -> Any:
 
 
 class _Identity:
-    """Equal to another one for the very same object, which it keeps alive so that its address stays its own."""
+    """Equal for the very same object only, which it keeps alive so that its address stays its own."""
 
     def __init__(self, value: Any) -> None:
         self.value = value

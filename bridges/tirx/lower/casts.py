@@ -64,7 +64,7 @@ def settled(value: Any, dtype: str) -> Any:
 
 
 def narrowed(value: Any, dtype: str) -> Any:
-    """The low bits of an integer of at least this width."""
+    """An integer modulo the width of another dtype."""
     return opaque(Cast(dtype, value), dtype)
 
 
@@ -126,12 +126,10 @@ def convert(value: Any, source: str, target: str, registers: Registers) -> Any:
 def _integer_to_integer(value: Any, source: str, target: str) -> Any:
     if is_bool(source):
         return Cast(target, value)
-    width = bits(target)
-    if width <= bits(source):
-        return tirx.reinterpret(target, value) if width == bits(source) else narrowed(value, target)
-    if target.startswith("u") and not source.startswith("u"):
-        return tirx.reinterpret(target, Cast(f"int{width}", value))
-    return Cast(target, value)
+    if bits(target) > bits(source) and (source.startswith("u") or not target.startswith("u")):
+        return Cast(target, value)
+    # Not a reinterpretation: TVM may give a loop variable fewer bits than it was made with.
+    return narrowed(value, target)
 
 
 def _integer_to_float(value: Any, source: str, target: str, registers: Registers) -> Any:
