@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_tile.bridges.runtime.executable import Executable
 from tvm_tile.bridges.runtime.jit import cache_clear, cache_info, executable_of, run_kernel
 from tvm_tile.bridges.runtime.threads import get_num_threads, set_num_threads
-from tvm_tile.errors import ArgumentError, UnsupportedError
+from tvm_tile.errors import UnsupportedError
 from tvm_tile.frontend.kernel import set_launcher
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.verifier import verify
@@ -57,7 +57,7 @@ def lower(program: Program, target: Any = "llvm") -> tvm.IRModule:
     from tvm_tile.bridges.runtime.artifact import lower_to_module
     from tvm_tile.bridges.tirx.target import resolve_target
 
-    _check(program)
+    verify(program)
     return lower_to_module(program, resolve_target(target))
 
 
@@ -82,7 +82,7 @@ def build(program: Program, target: Any = "llvm", debug: bool = False) -> Execut
     UnsupportedError
         The target has no mapping, or ``debug``.
     """
-    _check(program)
+    verify(program)
     if debug:
         raise UnsupportedError(
             "generated code has no debug checks", suggestion="tt.interpret(program, *arrays, debug=True)"
@@ -90,15 +90,6 @@ def build(program: Program, target: Any = "llvm", debug: bool = False) -> Execut
     from tvm_tile.bridges.tirx.target import resolve_target
 
     return executable_of(program, resolve_target(target))
-
-
-def _check(program: Any) -> None:
-    if not isinstance(program, Program):
-        call = ".trace(...) first" if hasattr(program, "trace") else "tt.kernel and .trace(...) to make one"
-        raise ArgumentError(
-            f"expected a program, got {program!r:.80} ({type(program).__name__})", suggestion=f"call {call}"
-        )
-    verify(program)
 
 
 set_launcher(run_kernel)

@@ -75,8 +75,13 @@ class Executable:
                     suggestion=f"{memory.name}.copy()",
                 )
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: Any, **named: Any) -> None:
         """Run in place."""
+        if named:
+            raise ArgumentError(
+                f"{self._program.name} takes its arguments by position; got {', '.join(map(repr, named))} by name",
+                suggestion="compile-time constants are given to kernel.trace(...), and are fixed in the program",
+            )
         apply_to_calling_thread()
         try:
             plan = self._plans[tuple(map(type, arguments))]

@@ -54,7 +54,7 @@ def run_kernel(kernel: Kernel, args: Sequence[Any], constants: Mapping[str, Any]
         args, constants = kernel.bind(tuple(args), dict(constants))
     try:
         # The id is that of a living kernel, as its entry holds it.
-        key: Hashable = (
+        key: Hashable | None = (
             id(kernel),
             tuple([_signature(argument) for argument in args]),
             tuple([(name, _frozen(value)) for name, value in constants.items()]) if constants else (),
@@ -62,6 +62,9 @@ def run_kernel(kernel: Kernel, args: Sequence[Any], constants: Mapping[str, Any]
         )
         hash(key)
     except (_NoKeyError, TypeError):
+        key = None
+    if key is None:
+        # Outside of the handler, so that errors of the kernel do not seem to come from it.
         _specialize(kernel, args, constants)(*args)
         return
     _, executable = _specializations.get(key, lambda: (kernel, _specialize(kernel, args, constants)))

@@ -21,8 +21,8 @@ def gemm(A: Any, B: Any, C: Any, *, bm: int = 64, bn: int = 64, bk: int = 64) ->
     B
         Shape ``(K, N)``, same dtype as ``A``.
     C
-        Output, shape ``(M, N)``. The product accumulates in float32 for 16-bit floats, in int32 for
-        8- and 16-bit integers (which wraps), else in the inputs' dtype, and is cast to ``C``'s dtype once.
+        Output, shape ``(M, N)``. The product accumulates in float32 for 16-bit floats, in int32 or uint32
+        for 8- and 16-bit integers (which wraps), else in the inputs' dtype, and is cast to ``C``'s dtype once.
     bm, bn, bk
         Tile extents. They need not divide the sizes. ``K == 0`` gives zeros.
 

@@ -27,5 +27,6 @@ def row_index(X: Any, row: Any) -> tuple[Any, ...]:
 
 
 def accumulator_dtype(dtype: str) -> str:
-    """Dtype to accumulate in: float32 for the 16-bit floats, int32 for the small integers."""
-    return {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32"}.get(dtype, dtype)
+    """Dtype to accumulate in: 32 bits for the 16-bit floats and the small integers, of the same kind."""
+    wider = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32"}
+    return {**wider, "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)

@@ -21,7 +21,17 @@ def product(A, B, Z, C):
 
 @pytest.mark.parametrize(
     ("m", "k", "n"),
-    [(1, 1, 1), (5, 7, 9), (17, 3, 33), (13, 40, 100), (4, 0, 8), (0, 3, 4), (3, 4, 0), (26, 5, 80), (1, 30, 64)],
+    [
+        (1, 1, 1),
+        (5, 7, 9),
+        (17, 3, 33),
+        (13, 40, 100),
+        (4, 0, 8),
+        (0, 3, 4),
+        (3, 4, 0),
+        (26, 5, 80),
+        (1, 30, 64),
+    ],
 )
 def test_shapes(agrees, m, k, n):
     A, B, Z, C = floats(m, k), floats(k, n), floats(m, n), floats(m, n)
@@ -56,7 +66,12 @@ def test_element_types(agrees, inputs, accumulator, rtol):
             return RNG.integers(info.min, info.max, shape, dtype=kind)
         return RNG.standard_normal(shape).astype(kind)
 
-    arrays = [values(inputs, 5, 7), values(inputs, 7, 37), values(accumulator, 5, 37), values(accumulator, 5, 37)]
+    arrays = [
+        values(inputs, 5, 7),
+        values(inputs, 7, 37),
+        values(accumulator, 5, 37),
+        values(accumulator, 5, 37),
+    ]
     agrees(product.trace(*arrays), *arrays, rtol=rtol, atol=rtol)
 
 

@@ -133,8 +133,18 @@ def describe(pipeline: str, label: str, wrong: np.ndarray, *arrays: np.ndarray) 
 
 def test_a_wrong_result_would_be_seen():
     want = np.array([1.0, np.nan, 0.0, 2.0])
-    assert differences("add", "float32", want, np.array([1.0, 0.0, -0.0, 2.0])).tolist() == [False, True, True, False]
-    assert differences("exp", "float32", want, np.array([1.0, np.nan, 0.0, 2.0 + 1e-5])).tolist() == [False, False, False, True]
+    assert differences("add", "float32", want, np.array([1.0, 0.0, -0.0, 2.0])).tolist() == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert differences("exp", "float32", want, np.array([1.0, np.nan, 0.0, 2.0 + 1e-5])).tolist() == [
+        False,
+        False,
+        False,
+        True,
+    ]
 
 
 def repeated_operands(dtype: str, size: int) -> tuple[Program, list[Memory], dict]:
@@ -148,7 +158,18 @@ def repeated_operands(dtype: str, size: int) -> tuple[Program, list[Memory], dic
         tile = rows.value(dtype)
         rows.ops.append(Broadcast(tile, scalar))
         wide.append(tile)
-    pairs = ["add", "subtract", "multiply", "floor_divide", "remainder", "maximum", "equal", "not_equal", "less", "less_equal"]
+    pairs = [
+        "add",
+        "subtract",
+        "multiply",
+        "floor_divide",
+        "remainder",
+        "maximum",
+        "equal",
+        "not_equal",
+        "less",
+        "less_equal",
+    ]
     pairs += ["divide"] if is_float(dtype) else []
     for fn in pairs:
         x = rows.load(A)

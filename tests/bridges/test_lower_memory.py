@@ -21,7 +21,15 @@ def shifted_windows(A, C, *, size, row, column, at):
 
 @pytest.mark.parametrize(
     ("size", "row", "column", "at"),
-    [(20, -3, -9, -4), (20, 0, 0, 0), (33, 2, -40, 3), (16, -2, 25, 10), (1, 0, 0, 0), (0, 0, 0, 0), (70, -1, -20, -25)],
+    [
+        (20, -3, -9, -4),
+        (20, 0, 0, 0),
+        (33, 2, -40, 3),
+        (16, -2, 25, 10),
+        (1, 0, 0, 0),
+        (0, 0, 0, 0),
+        (70, -1, -20, -25),
+    ],
 )
 def test_windows_over_every_edge(agrees, size, row, column, at):
     agrees(shifted_windows.trace(floats(13, 30), floats(16, 37), size=size, row=row, column=column, at=at),
@@ -54,7 +62,9 @@ def test_masks_hold_by_element(agrees):
 @tt.kernel
 def masked_promise(A, M, C):
     m = M[:]
-    C.at[tt.ds(-5, 40)].store(A.at[tt.ds(-5, 40)].load(fill=3, mask=m, bounds="assume"), mask=m, bounds="assume")
+    C.at[tt.ds(-5, 40)].store(
+        A.at[tt.ds(-5, 40)].load(fill=3, mask=m, bounds="assume"), mask=m, bounds="assume"
+    )
 
 
 def test_a_masked_promise_touches_nothing_out_of_bounds(agrees):
@@ -73,7 +83,9 @@ def rows_by_number(A, rows, C):
 @pytest.mark.parametrize("dtype", ["int64", "int32", "uint64", "int8"])
 def test_row_numbers_from_memory_may_be_anything(agrees, dtype):
     info = np.iinfo(dtype)
-    rows = np.array([0, 3, 9, 10, info.max, info.min, info.max - 1, min(2**40, info.max)], object).astype(dtype)
+    rows = np.array([0, 3, 9, 10, info.max, info.min, info.max - 1, min(2**40, info.max)], object).astype(
+        dtype
+    )
     A, C = floats(10, 25), floats(rows.size, 20)
     agrees(rows_by_number.trace(A, rows, C), A, rows, C)
 
@@ -118,7 +130,6 @@ def test_stride_zero_reads_one_element(compiled, pipeline):
 @pytest.mark.parametrize("pipeline", ["tirx", "default"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "bool"])
 def test_arrays_need_the_alignment_of_their_elements_only(compiled, pipeline, dtype):
-    size = np.dtype(dtype).itemsize
     run = None
     for offset in range(5):
         A = np.zeros(200, dtype)[offset + 1 : offset + 101]
@@ -127,7 +138,6 @@ def test_arrays_need_the_alignment_of_their_elements_only(compiled, pipeline, dt
         run = run or compiled(copy.trace(A, C), pipeline)
         run(A, C)
         np.testing.assert_array_equal(C, A)
-        assert (A.ctypes.data - C.ctypes.data) % 64 == 0 or size
 
 
 @tt.kernel

@@ -66,7 +66,9 @@ class Random:
         return IndexBinary("+", IndexVar(self.pick(indices)), constant)
 
     def view(self, indices) -> View:
-        return View(self.pick(MEMORIES), (Slice(self.offset(indices), SIZE), Slice(self.offset(indices), SIZE)))
+        return View(
+            self.pick(MEMORIES), (Slice(self.offset(indices), SIZE), Slice(self.offset(indices), SIZE))
+        )
 
     def block(self, tiles, indices, depth, length, pure):
         """Statements and the tiles that are in scope after them."""
@@ -81,7 +83,16 @@ class Random:
     def statement(self, tiles, indices, depth, pure):
         kinds = ["load", "literal"]
         if tiles:
-            kinds += ["elementwise"] * 4 + ["transpose", "reduce", "extract", "reshape", "mma", "mma", "masked", "broadcast"]
+            kinds += ["elementwise"] * 4 + [
+                "transpose",
+                "reduce",
+                "extract",
+                "reshape",
+                "mma",
+                "mma",
+                "masked",
+                "broadcast",
+            ]
             kinds += ["store"] * (0 if pure else 2) + (["loop"] * 3 + ["if"] if depth else [])
         match self.pick(kinds):
             case "load":
@@ -101,7 +112,11 @@ class Random:
                 yield Broadcast(self.value(), total)
             case "broadcast":
                 row = self.value(TileType((SIZE,), "int32"))
-                yield Extract(row, self.tile(tiles), (Point(IndexConst(self.number(0, SIZE - 1))), Slice(IndexConst(0), SIZE)))
+                yield Extract(
+                    row,
+                    self.tile(tiles),
+                    (Point(IndexConst(self.number(0, SIZE - 1))), Slice(IndexConst(0), SIZE)),
+                )
                 yield Broadcast(self.value(), row)
             case "extract":
                 subscripts = (Slice(self.offset(indices), SIZE), Slice(IndexConst(0), SIZE))
@@ -126,7 +141,11 @@ class Random:
                 yield self.loop(tiles, indices, depth, pure)
 
     def branch(self, tiles, indices, depth, pure):
-        scalar, wide, test = self.value(TileType((), "int32")), self.value(COUNTER), self.value(TileType((), "bool"))
+        scalar, wide, test = (
+            self.value(TileType((), "int32")),
+            self.value(COUNTER),
+            self.value(TileType((), "bool")),
+        )
         yield Extract(scalar, self.tile(tiles), (Point(IndexConst(1)), Point(IndexConst(2))))
         yield FromIndex(wide, IndexVar(self.pick(indices)) if indices else IndexConst(1))
         cast = self.value(COUNTER)
@@ -144,7 +163,7 @@ class Random:
         extent = self.number(0, 3)
         domain = Domain((IndexConst(extent),))
         if kind is Parallel:
-            # Stores of instances would have to be disjoint, so there are none; the anchored update is of outer tiles.
+            # Stores of instances would have to be disjoint, so there are none; only an anchored update.
             body, _ = self.block(tiles, (*indices, index), 0, 2, True)
             args = (self.value(),)
             update = self.value()

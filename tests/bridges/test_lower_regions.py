@@ -47,7 +47,7 @@ def test_states_change_all_at_once(agrees, kernel, n):
 def transposing_state(A, C):
     a = A[:, :]
     s = tt.full((), 1, "int32")
-    for k in tt.pipeline(3):
+    for _ in tt.pipeline(3):
         old = a
         a = tt.transpose(a, (1, 0)) * s + A[:, :]
         s = s + a[2, 1] + old[0, 3]
@@ -63,8 +63,8 @@ def test_a_state_that_is_read_elsewhere_is_not_overwritten_early(agrees):
 @tt.kernel
 def products_of_state(A, C):
     p, q = A[:, :], A[:, :] + 1
-    for k in tt.serial(2):
-        for j in tt.serial(2):
+    for _ in tt.serial(2):
+        for _ in tt.serial(2):
             p = tt.mma(p, q, p)
             q = tt.mma(A[:, :], p, q)
         p, q = q, p
@@ -239,7 +239,14 @@ def test_a_reduction_that_does_not_commute(agrees, policy):
 
 
 @tt.kernel
-def scaled(A, alpha: tt.Scalar["float32"], n: tt.Scalar["int32"], C, flag: tt.Scalar["bool"], h: tt.Scalar["float16"]):
+def scaled(
+    A,
+    alpha: tt.Scalar["float32"],  # noqa: F821
+    n: tt.Scalar["int32"],  # noqa: F821
+    C,
+    flag: tt.Scalar["bool"],
+    h: tt.Scalar["float16"],  # noqa: F821
+):
     for i in tt.serial(n):
         if flag:
             C[tt.ds(i * n - 3, 8)] = A[tt.ds(i, 8)] * alpha + i

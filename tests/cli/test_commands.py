@@ -140,7 +140,7 @@ def test_the_demo_is_accurate_and_agrees_with_numpy():
 def test_the_demo_command_prints_its_findings(capsys):
     assert main(["demo"]) == 0
     out = capsys.readouterr().out
-    for word in ("accuracy", "agreement  1.0000", "NumPy", "kernel knn(", "T.prim_func"):
+    for word in ("accuracy", "agreement  1.0000", "NumPy", "kernel knn(", "T.parallel"):
         assert word in out
 
 

@@ -65,7 +65,15 @@ def test_gemm_of_other_floats_accumulates_wider_and_rounds_once(execute, dtype):
 
 @pytest.mark.parametrize("execute", EXECUTORS)
 @pytest.mark.parametrize(
-    ("dtype", "out"), [("int8", "int32"), ("int32", "int32"), ("int64", "int64"), ("uint8", "uint8")]
+    ("dtype", "out"),
+    [
+        ("int8", "int32"),
+        ("int32", "int32"),
+        ("int64", "int64"),
+        ("uint8", "uint8"),
+        ("uint8", "int32"),
+        ("uint16", "uint32"),
+    ],
 )
 def test_gemm_of_integers_is_exact_modulo_the_width(execute, dtype, out):
     rng = np.random.default_rng(4)

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tvm_tile.errors import IllegalError
+from tvm_tile.errors import ArgumentError, IllegalError
 from tvm_tile.ir.ops import Elementwise, Full, Number
 from tvm_tile.ir.parser import parse_program
 from tvm_tile.ir.regions import Block, Program
@@ -89,3 +89,10 @@ def test_any_program_gets_a_list_of_faults(programs, data):
         assert fault.message
         assert fault.obligation
         assert fault.obligation not in ("dominance", "single definition")
+
+
+def test_what_is_no_program_or_no_text_is_named():
+    with pytest.raises(ArgumentError, match=r"expected a program, got 3 \(int\)"):
+        verify(3)
+    with pytest.raises(ArgumentError, match=r"expected the text of a program, got 3 \(int\)"):
+        parse_program(3)

@@ -58,8 +58,9 @@ def test_building_twice_gives_the_same_code(copy_program):
 
 @pytest.mark.parametrize("function", [lower, build])
 def test_what_is_no_program_is_refused(function):
-    with pytest.raises(ArgumentError, match=r"expected a program[\s\S]*\.trace\(\.\.\.\) first"):
+    with pytest.raises(ArgumentError, match=r"expected a program, got <tt.kernel doubled") as caught:
         function(doubled)
+    assert "kernel.trace(*arrays)" in caught.value.suggestion
     with pytest.raises(ArgumentError, match="expected a program, got None"):
         function(None)
 

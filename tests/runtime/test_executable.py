@@ -360,3 +360,10 @@ def test_nothing_crashes_the_process():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "alive"
+
+
+def test_arguments_by_name_are_refused_with_the_way_to_give_constants(copy_program):
+    exe = build(copy_program((5, 3)))
+    with pytest.raises(ArgumentError, match="by position; got 'b' by name") as caught:
+        exe(some((5, 3)), some((5, 3)), b=4)
+    assert "kernel.trace" in caught.value.suggestion

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tvm_tile.errors import CaptureError
+from tvm_tile.errors import ArgumentError, CaptureError
 from tvm_tile.ir.lexer import Cursor, Token, tokenize
 from tvm_tile.ir.op_parser import parse_op, parse_stage, parse_store
 from tvm_tile.ir.reader import Reader
@@ -55,10 +55,17 @@ def parse_program(text: str, file: str = "<program text>") -> Program:
 
     Raises
     ------
+    ArgumentError
+        Not a text.
     CaptureError
         The text is no program: a syntax error, an undefined or twice defined value or memory, or a use
         that contradicts its definition.
     """
+    if not isinstance(text, str):
+        raise ArgumentError(
+            f"expected the text of a program, got {text!r:.80} ({type(text).__name__})",
+            suggestion="str(program) gives it",
+        )
     tokens = tokenize(text, file)
     try:
         return _program(Reader(Cursor(tokens)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tvm_tile.errors import IllegalError
+from tvm_tile.errors import ArgumentError, IllegalError
 from tvm_tile.ir.dominance import dominance_faults
 from tvm_tile.ir.faults import Fault
 from tvm_tile.ir.op_rules import op_faults, type_fault
@@ -35,9 +35,16 @@ def verify(program: Program) -> None:
 
     Raises
     ------
+    ArgumentError
+        Not a program.
     IllegalError
         The program has faults; the message lists all of them, and the span is the first one's.
     """
+    if not isinstance(program, Program):
+        raise ArgumentError(
+            f"expected a program, got {program!r:.80} ({type(program).__name__})",
+            suggestion="kernel.trace(*arrays) gives one, and tt.parse(text)",
+        )
     faults = verify_program(program)
     if not faults:
         return

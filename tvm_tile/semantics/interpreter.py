@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.dtypes import numpy_dtype
 from tvm_tile.ir.ops import (
     ArgReduce,
@@ -111,11 +110,6 @@ def interpret(
         The program has faults; with ``debug``, an access that breaks an
         obligation. Arrays then hold what was stored before.
     """
-    if not isinstance(program, Program):
-        raise ArgumentError(
-            f"expected a program, got {program!r:.80} ({type(program).__name__})",
-            suggestion="kernel.trace(*arrays) gives one",
-        )
     verify(program)
     orders = Orders(order, reduction)
     # Overflow, division by zero and invalid operations have defined results in the language.

@@ -124,7 +124,8 @@ class Builder:
 
     def loop(self, variable: Any, extent: Any, statements: list[Any], kind: ForKind = ForKind.SERIAL) -> Any:
         """A loop from zero."""
-        return For(variable, int64(0), int64(extent) if isinstance(extent, int) else extent, kind, sequence(statements))
+        trips = int64(extent) if isinstance(extent, int) else extent
+        return For(variable, int64(0), trips, kind, sequence(statements))
 
     def resolve(self, e: IndexExpr) -> IndexExpr:
         """The expression with scalars that stand for index expressions replaced by these."""

@@ -14,11 +14,22 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx import Cast, IntImm, Select
 
-from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 from tvm_tile.bridges.tirx.lower.elementary import isnan
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
+from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 
-__all__ = ["Registers", "compare", "convert", "is_zero", "narrowed", "opaque", "rounded", "settled", "to_odd", "truth"]
+__all__ = [
+    "Registers",
+    "compare",
+    "convert",
+    "is_zero",
+    "narrowed",
+    "opaque",
+    "rounded",
+    "settled",
+    "to_odd",
+    "truth",
+]
 
 
 class Registers(Protocol):
@@ -112,7 +123,9 @@ def convert(value: Any, source: str, target: str, registers: Registers) -> Any:
         value = settled(value, register_dtype(source))
     if is_bool(target):
         if is_float(source):
-            return tirx.bitwise_xor(is_zero(registers.name(value, register_dtype(source))), IntImm("uint8", 1))
+            return tirx.bitwise_xor(
+                is_zero(registers.name(value, register_dtype(source))), IntImm("uint8", 1)
+            )
         return truth(compare(tirx.NE, value, literal(0, source), source))
     if is_float(source):
         if is_float(target):
@@ -168,10 +181,12 @@ def _float_to_integer(value: Any, register: str, target: str, registers: Registe
     value = registers.name(value, register)
     low = literal(float(info.min), register)
     beyond = literal(2.0 ** (bits(target) - (0 if target.startswith("u") else 1)), register)
-    fits = Select(tirx.LT(low, value), Select(tirx.LT(value, beyond), value, literal(0.0, register)), literal(0.0, register))
+    fits = Select(
+        tirx.LT(low, value),
+        Select(tirx.LT(value, beyond), value, literal(0.0, register)),
+        literal(0.0, register),
+    )
     # In a register of its own: the simplifier reads the else arm of a comparison as its negation, NaN or not.
     inside = registers.name(Cast(target, registers.name(fits, register)), target)
     top = Select(tirx.LE(beyond, value), literal(int(info.max), target), inside)
     return Select(tirx.LE(value, low), literal(int(info.min), target), registers.name(top, target))
-
-

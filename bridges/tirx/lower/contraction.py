@@ -133,7 +133,13 @@ def _blocks(
         row, lane = builder.variable("row"), int64(0) if lanes == 1 else builder.variable("lane")
         with builder.block() as inner:
             body = Body(builder, None if lanes == 1 else lane, lanes, guarded=False)
-            work(body, sums[vector], row * int64(lanes) + lane, row0 + row, column0 + int64(vector * lanes) + lane)
+            work(
+                body,
+                sums[vector],
+                row * int64(lanes) + lane,
+                row0 + row,
+                column0 + int64(vector * lanes) + lane,
+            )
         loop = inner if lanes == 1 else [builder.loop(lane, lanes, inner, ForKind.VECTORIZED)]
         return builder.loop(row, down, loop, ForKind.UNROLLED)
 
@@ -160,5 +166,3 @@ def _blocks(
         statements = [builder.loop(row_block, row_blocks, statements)]
     for statement in statements:
         builder.emit(statement)
-
-

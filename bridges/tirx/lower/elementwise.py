@@ -174,7 +174,7 @@ def _float(fn: str, dtype: str, operands: Sequence[Any], registers: Registers, f
             return tirx.pow(a, b)
         case "fma", (a, b, c):
             return _fused(a, b, c, dtype, registers)
-        case ("floor_divide" | "remainder"), (a, b):
+        case (("floor_divide" | "remainder"), (a, b)):
             return _float_division(fn, register, a, b, registers)
     raise ValueError(f"{fn} does not take {dtype}")
 
@@ -209,7 +209,9 @@ def _float_division(fn: str, register: str, a: Any, b: Any, registers: Registers
     opposite = tirx.bitwise_xor(truth(tirx.LT(b, zero)), truth(tirx.LT(rest, zero)))
     nonzero = tirx.bitwise_xor(is_zero(rest), IntImm("uint8", 1))
     moved = registers.name(tirx.bitwise_and(opposite, nonzero), "uint8")
-    fixed = registers.name(rest + Select(tirx.NE(moved, IntImm("uint8", 0)), b, literal(-0.0, register)), register)
+    fixed = registers.name(
+        rest + Select(tirx.NE(moved, IntImm("uint8", 0)), b, literal(-0.0, register)), register
+    )
     if fn == "remainder":
         signed_zero = tirx.copysign(zero, b)
         return Select(tirx.NE(is_zero(rest), IntImm("uint8", 0)), signed_zero, fixed)
@@ -219,7 +221,9 @@ def _float_division(fn: str, register: str, a: Any, b: Any, registers: Registers
     )
     whole = registers.name(tirx.floor(quotient), register)
     gap = quotient + whole * minus_one
-    nearest = whole + Select(tirx.LT(literal(0.5, register), gap), literal(1.0, register), literal(-0.0, register))
+    nearest = whole + Select(
+        tirx.LT(literal(0.5, register), gap), literal(1.0, register), literal(-0.0, register)
+    )
     plain = registers.name(tirx.Div(a, b), register)
     snapped = Select(tirx.NE(is_zero(quotient), IntImm("uint8", 0)), tirx.copysign(zero, plain), nearest)
     return Select(tirx.NE(is_zero(b), IntImm("uint8", 0)), plain, registers.name(snapped, register))
@@ -234,7 +238,7 @@ def _integer(fn: str, dtype: str, operands: Sequence[Any], registers: Registers)
             return _wrapping("-", dtype, a, b)
         case "multiply", (a, b):
             return _wrapping("*", dtype, a, b)
-        case ("floor_divide" | "remainder"), (a, b):
+        case (("floor_divide" | "remainder"), (a, b)):
             return _integer_division(fn, dtype, registers.name(a, dtype), registers.name(b, dtype), registers)
         case "power", (a, b):
             return _integer_power(dtype, a, registers.name(b, dtype), registers)
@@ -258,8 +262,15 @@ def _integer(fn: str, dtype: str, operands: Sequence[Any], registers: Registers)
             if not signed:
                 return a
             a = registers.name(a, dtype)
-            return opaque(Select(compare(tirx.LT, a, literal(0, dtype), dtype), _wrapping("-", dtype, literal(0, dtype), a), a), dtype)
-        case ("left_shift" | "right_shift"), (a, b):
+            return opaque(
+                Select(
+                    compare(tirx.LT, a, literal(0, dtype), dtype),
+                    _wrapping("-", dtype, literal(0, dtype), a),
+                    a,
+                ),
+                dtype,
+            )
+        case (("left_shift" | "right_shift"), (a, b)):
             return _shift(fn, dtype, registers.name(a, dtype), registers.name(b, dtype))
         case "equal", (a, b):
             return truth(compare(tirx.EQ, a, b, dtype))
@@ -293,7 +304,9 @@ def _integer_division(fn: str, dtype: str, a: Any, b: Any, registers: Registers)
         result = tirx.truncdiv(a, safe) if fn == "floor_divide" else tirx.truncmod(a, safe)
         return Select(unsafe, zero, opaque(result, dtype))
     least = literal(int(np.iinfo(numpy_dtype(dtype)).min), dtype)
-    unsafe = tirx.Or(unsafe, tirx.And(compare(tirx.EQ, b, literal(-1, dtype), dtype), compare(tirx.EQ, a, least, dtype)))
+    unsafe = tirx.Or(
+        unsafe, tirx.And(compare(tirx.EQ, b, literal(-1, dtype), dtype), compare(tirx.EQ, a, least, dtype))
+    )
     # Dividing by 1 instead gives the wrapped quotient and the remainder 0 of the overflowing case.
     safe = registers.name(Select(unsafe, one, b), dtype)
     rest = registers.name(opaque(tirx.truncmod(a, safe), dtype), dtype)
@@ -342,5 +355,3 @@ def _shift(fn: str, dtype: str, a: Any, count: Any) -> Any:
     if dtype.startswith("u"):
         return Select(fits, tirx.shift_right(a, Select(fits, count, zero)), zero)
     return opaque(tirx.shift_right(a, Select(fits, count, literal(width - 1, dtype))), dtype)
-
-

@@ -79,8 +79,17 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
         match statement:
             case Elementwise(result=result) | Cast(result=result) | Load(result=result):
                 pass
-            case Broadcast(result=result) | Transpose(result=result) | Reshape(result=result) | Extract(result=result):
-                if result not in nested and len(uses[result]) == 1 and (found := _root(uses[result][0], roots, pointwise)):
+            case (
+                Broadcast(result=result)
+                | Transpose(result=result)
+                | Reshape(result=result)
+                | Extract(result=result)
+            ):
+                if (
+                    result not in nested
+                    and len(uses[result]) == 1
+                    and (found := _root(uses[result][0], roots, pointwise))
+                ):
                     roots[result], pointwise[result] = found[0], False
                 continue
             case _:
@@ -95,7 +104,9 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
         direct = all(found is not None and found[1] for found in found_all)
         if root is None or not (direct or len(found_all) == 1):
             continue
-        if isinstance(statement, Load) and not _may_delay(statement, position, root, direct, statements, noalias):
+        if isinstance(statement, Load) and not _may_delay(
+            statement, position, root, direct, statements, noalias
+        ):
             continue
         roots[result], pointwise[result] = root, direct
         inlined.add(result)
@@ -130,7 +141,12 @@ def _root(use: _Use, roots: dict[Value, _Root], pointwise: dict[Value, bool]) ->
             return _Root(use.position, use.part, use.statement), True
         case Elementwise(result=result) | Cast(result=result) | Load(result=result):
             return (roots[result], pointwise[result]) if result in roots else (here, True)
-        case Transpose(result=result) | Reshape(result=result) | Extract(result=result) | Broadcast(result=result):
+        case (
+            Transpose(result=result)
+            | Reshape(result=result)
+            | Extract(result=result)
+            | Broadcast(result=result)
+        ):
             source = use.statement.operand
             if result not in roots or result.type.size > source.type.size:
                 return None
@@ -170,7 +186,9 @@ def _conflict(memory: Memory, writes: frozenset[Memory], noalias: bool) -> bool:
 def _injective(memory: Memory) -> bool:
     """Whether different indices are different addresses, by the usual sufficient condition."""
     reach = 0
-    for stride, extent in sorted((abs(s), n) for s, n in zip(memory.element_strides, memory.shape, strict=True) if n > 1):
+    for stride, extent in sorted(
+        (abs(s), n) for s, n in zip(memory.element_strides, memory.shape, strict=True) if n > 1
+    ):
         if stride <= reach:
             return False
         reach += stride * (extent - 1)

@@ -14,9 +14,10 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import BufferStore, ForKind, Select
 
+from tvm_tile.bridges.tirx.lower.bounds import Check, inside_of, unproved
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.scalars import int64, linear
-from tvm_tile.bridges.tirx.lower.values import Check, Index, Source, Stored, flat_index, inside_of, unproved
+from tvm_tile.bridges.tirx.lower.values import Index, Source, Stored, flat_index
 from tvm_tile.ir.index import IndexConst, IndexExpr, IndexVar, as_linear, free_values
 from tvm_tile.ir.values import Value
 
@@ -148,7 +149,7 @@ class _Nest:
     def only_if(self, part: _Lanes, rows: tuple[Check, ...]) -> _Lanes:
         """No lanes in a row that is out of bounds."""
         test = inside_of(rows, self.builder)
-        if test is None or part.count == 0 and part.static:
+        if test is None or (part.count == 0 and part.static):
             return part
         count = int64(part.count) if part.static else part.count
         return _Lanes(part.low, self.builder.hold("vectors", Select(test, count, int64(0)), "int64"))
@@ -177,7 +178,11 @@ class _Nest:
         left = self.extent - done if part.static else int64(self.extent) - done
         if part.static and left == 0:
             return
-        variable = int64(0) if part.static and left == 1 else builder.variable("i" if part.static and part.count == 0 else "rest")
+        variable = (
+            int64(0)
+            if part.static and left == 1
+            else builder.variable("i" if part.static and part.count == 0 else "rest")
+        )
         position = variable
         if not (part.static and part.count == 0):
             after = _expression(done)
@@ -217,11 +222,15 @@ def _expression(value: Any) -> Any:
 
 
 def _larger(a: Any, b: Any) -> Any:
-    return max(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.max(_expression(a), _expression(b))
+    return (
+        max(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.max(_expression(a), _expression(b))
+    )
 
 
 def _smaller(a: Any, b: Any) -> Any:
-    return min(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.min(_expression(a), _expression(b))
+    return (
+        min(a, b) if isinstance(a, int) and isinstance(b, int) else tirx.min(_expression(a), _expression(b))
+    )
 
 
 def store_into(builder: Builder, source: Source, buffer: Any, hint: str = "i") -> None:

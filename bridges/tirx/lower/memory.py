@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+# ruff: noqa: D102 -- the methods of a source are documented at `Source`.
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from tvm.tirx import BufferStore, Cast, IfThenElse, IntImm, Select, Var
 from tvm.tirx.buffer import buffer_data, decl_buffer
 from tvm.tirx.layout import S, TileLayout
 
+from tvm_tile.bridges.tirx.lower.bounds import Check, inside_of
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.scalars import int64, literal
-from tvm_tile.bridges.tirx.lower.values import Check, Index, Source, inside_of
+from tvm_tile.bridges.tirx.lower.values import Index, Source
 from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.index import IndexConst, add, mul
 from tvm_tile.ir.ops import Number, Point, Slice, View
@@ -52,14 +54,19 @@ def declare(memory: Memory, name: str) -> tuple[Any, Any | None]:
 def view_index(view: View, builder: Builder) -> Callable[[Index], Index]:
     """From an index into a view to the index into its memory."""
     subscripts = [
-        (Point(builder.resolve(s.index)) if isinstance(s, Point) else Slice(builder.resolve(s.start), s.size, s.step))
+        (
+            Point(builder.resolve(s.index))
+            if isinstance(s, Point)
+            else Slice(builder.resolve(s.start), s.size, s.step)
+        )
         for s in view.subscripts
     ]
 
     def place(index: Index) -> Index:
         rest = iter(index)
         return tuple(
-            s.index if isinstance(s, Point) else add(s.start, mul(next(rest), IndexConst(s.step))) for s in subscripts
+            s.index if isinstance(s, Point) else add(s.start, mul(next(rest), IndexConst(s.step)))
+            for s in subscripts
         )
 
     return place
@@ -97,7 +104,9 @@ class Loaded(Source):
             if self.assume:
                 inside = wanted
             else:
-                value = Select(wanted, value, fill) if inside is None else tirx.if_then_else(wanted, value, fill)
+                value = (
+                    Select(wanted, value, fill) if inside is None else tirx.if_then_else(wanted, value, fill)
+                )
         return value if inside is None else tirx.if_then_else(inside, value, fill)
 
     def checks(self, index: Index) -> tuple[Check, ...]:
@@ -167,5 +176,3 @@ def write_element(
         wanted = tirx.NE(mask, IntImm("uint8", 0))
         condition = wanted if condition is None else tirx.And(condition, wanted)
     builder.emit(store if condition is None else IfThenElse(condition, store, None))
-
-

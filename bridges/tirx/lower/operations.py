@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tvm_tile.bridges.tirx.lower.bounds import Check, unproved
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.contraction import multiply_accumulate
 from tvm_tile.bridges.tirx.lower.fusion import Fusion
@@ -17,7 +18,6 @@ from tvm_tile.bridges.tirx.lower.scalars import as_int64, register_dtype
 from tvm_tile.bridges.tirx.lower.values import (
     Applied,
     Casted,
-    Check,
     Index,
     IndexValue,
     Literal,
@@ -25,12 +25,8 @@ from tvm_tile.bridges.tirx.lower.values import (
     Scalar,
     Source,
     Stored,
-    Viewed,
-    broadcast,
-    reshaped,
-    transposed,
-    unproved,
 )
+from tvm_tile.bridges.tirx.lower.views import Viewed, broadcast, reshaped, transposed
 from tvm_tile.ir.dtypes import bits, is_integer, numpy_dtype
 from tvm_tile.ir.index import IndexVar, interval
 from tvm_tile.ir.ops import (
@@ -98,19 +94,25 @@ def emit_op(
             env[result] = Stored(result.type, out)
         case ReduceTile(operand=operand, where=where):
             out = _destination(builder, result, destinations)
-            data, mask = (_unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where))
+            data, mask = (
+                _unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
+            )
             assert data is not None
             reduce_tile(builder, op, data, mask, out)
             env[result] = Stored(result.type, out)
         case ArgReduce(operand=operand, where=where):
             out = _destination(builder, result, destinations)
-            data, mask = (_unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where))
+            data, mask = (
+                _unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
+            )
             assert data is not None
             arg_reduce(builder, op, data, mask, out)
             env[result] = Stored(result.type, out)
         case _:
             source = _source(builder, op, env, result in fusion.shared)
-            lazy = result in fusion.inlined or isinstance(op, (Full, Iota, Broadcast, Transpose, Reshape, Extract))
+            lazy = result in fusion.inlined or isinstance(
+                op, (Full, Iota, Broadcast, Transpose, Reshape, Extract)
+            )
             if isinstance(source, IndexValue) or (lazy and result.shape):
                 env[result] = source
             elif result.shape == () and result not in destinations:
@@ -244,4 +246,3 @@ def _store(builder: Builder, op: Store, env: Environment) -> None:
         checks=checks,
         vectorize=value.vectorizes and mask is None,
     )  # fmt: skip
-

@@ -30,11 +30,15 @@ _PARTIAL = 4
 
 
 def reduce_tile(builder: Builder, op: ReduceTile, operand: Source, where: Source | None, out: Any) -> None:
-    """Emit a :class:`~tvm_tile.ir.ops.ReduceTile` into a dense temporary; sources must need no bounds tests."""
+    """Emit a :class:`~tvm_tile.ir.ops.ReduceTile` into a temporary; sources must need no bounds tests."""
     if op.result.type.size == 0:
         return
     reduction = _Reduction(builder, op, operand, where)
-    free = op.policy == "unordered_tree" or not is_float(reduction.dtype) or op.combiner in ("maximum", "minimum")
+    free = (
+        op.policy == "unordered_tree"
+        or not is_float(reduction.dtype)
+        or op.combiner in ("maximum", "minimum")
+    )
     shape = operand.type.shape
     last = len(shape) - 1
     if free and last in op.axes and shape[last] >= 2 * reduction.lanes > 2 and _vectorizes(operand, where):
@@ -58,6 +62,7 @@ class _Reduction:
         self.dtype = accumulation_dtype(op.result.dtype)
         self.register = register_dtype(self.dtype)
         self.shape = operand.type.shape
+        self.axes = tuple(sorted(op.axes))
         self.kept = tuple(axis for axis in range(len(self.shape)) if axis not in op.axes)
         width = max(operand.width, bits(self.register) // 8, 1 if where is None else where.width)
         self.width = width
@@ -87,7 +92,11 @@ class _Reduction:
         return tuple(positions[axis] for axis in range(len(self.shape)))
 
     def loops(
-        self, axes: tuple[int, ...], body: Body, work: Callable[[dict[int, IndexExpr]], None], reverse: bool = False
+        self,
+        axes: tuple[int, ...],
+        body: Body,
+        work: Callable[[dict[int, IndexExpr]], None],
+        reverse: bool = False,
     ) -> None:
         """Serial loops over some axes of the operand, inside a body."""
         builder = self.builder
@@ -122,19 +131,23 @@ class _Reduction:
         def sink(kept: Index, body: Body) -> None:
             total = body.copy(self.identity, self.register, "total")
             self.loops(
-                self.op.axes,
+                self.axes,
                 body,
-                lambda reduced: body.assign(total, self.combine(total, self.place(kept, dict(reduced)), body)),
+                lambda reduced: body.assign(
+                    total, self.combine(total, self.place(kept, dict(reduced)), body)
+                ),
                 reverse,
             )
             self.finish(total, kept, body, out)
 
         shape = tuple(self.shape[axis] for axis in self.kept)
-        element_loops(self.builder, shape, sink, width=self.width, vectorize=_vectorizes(self.operand, self.where))
+        element_loops(
+            self.builder, shape, sink, width=self.width, vectorize=_vectorizes(self.operand, self.where)
+        )
 
     def along(self, axis: int, out: Any) -> None:
         """Each result element is computed by itself, with lanes along a reduced axis."""
-        outer = tuple(a for a in self.op.axes if a != axis)
+        outer = tuple(a for a in self.axes if a != axis)
         extent, lanes = self.shape[axis], self.lanes
         partial = _PARTIAL if extent >= _PARTIAL * lanes else 1
         chunk = partial * lanes
@@ -170,14 +183,20 @@ class _Reduction:
             self.loops(outer, body, along_axis)
             half = chunk // 2
             while half:
-                builder.emit(self.vector(half, lambda b, lane, half=half: BufferStore(
-                    totals, self.join(totals[lane], totals[lane + int64(half)], b), [lane]
-                )))  # fmt: skip
+                builder.emit(self.vector(half, self.halving(totals, half)))
                 half //= 2
             self.finish(self.join(totals[int64(0)], rest, body), kept, body, out)
 
         shape = tuple(self.shape[axis] for axis in self.kept)
         element_loops(builder, shape, sink, width=self.width, vectorize=False)
+
+    def halving(self, totals: Any, half: int) -> Callable[[Body, Any], Any]:
+        """Joins each lane of the first half with its partner in the second."""
+
+        def work(body: Body, lane: Any) -> Any:
+            return BufferStore(totals, self.join(totals[lane], totals[lane + int64(half)], body), [lane])
+
+        return work
 
     def vector(self, lanes: int, work: Callable[[Body, Any], Any]) -> Any:
         """A vectorized loop around the work on a lane."""

@@ -111,7 +111,9 @@ def _assign(builder: Builder, pairs: Sequence[tuple[Source, Any]]) -> None:
             pending[k] = (Stored(source.type, copy), buffer)
 
 
-def _outputs(builder: Builder, results: Sequence[Value], destinations: Mapping[Value, Any], hints: Sequence[str]) -> list[Any]:
+def _outputs(
+    builder: Builder, results: Sequence[Value], destinations: Mapping[Value, Any], hints: Sequence[str]
+) -> list[Any]:
     return [
         destinations[value]
         if value in destinations
@@ -140,7 +142,11 @@ def _if(builder: Builder, node: If, env: Environment, destinations: Mapping[Valu
 
 def _merges(loop: Reduce) -> bool:
     """Whether contributions are combined by a user's merge instead of the body as written."""
-    return loop.policy in ("ordered_tree", "unordered_tree") and loop.merge is not None and loop.merge.builtin is None
+    return (
+        loop.policy in ("ordered_tree", "unordered_tree")
+        and loop.merge is not None
+        and loop.merge.builtin is None
+    )
 
 
 def _loop(builder: Builder, loop: Loop, env: Environment, destinations: Mapping[Value, Any]) -> None:
@@ -191,8 +197,10 @@ def _extents(builder: Builder, loop: Loop) -> list[Any]:
         extent = builder.resolve(extent)
         _, high = interval(extent, builder.bounds)
         builder.bounds[index] = (0, None if high is None else max(high - 1, 0))
-        constant = isinstance(extent, IndexConst)
-        extents.append(max(extent.value, 0) if constant else tirx.max(builder.index(extent), int64(0)))
+        if isinstance(extent, IndexConst):
+            extents.append(max(extent.value, 0))
+        else:
+            extents.append(tirx.max(builder.index(extent), int64(0)))
     return extents
 
 
@@ -334,7 +342,9 @@ def _merged_reduction(builder: Builder, loop: Reduce, merge: Merge, env: Environ
         _define(builder, env, value, Stored(value.type, output))
 
 
-def _call(builder: Builder, function: Lambda, arguments: Sequence[Source], outputs: Sequence[Any], env: Environment) -> None:
+def _call(
+    builder: Builder, function: Lambda, arguments: Sequence[Source], outputs: Sequence[Any], env: Environment
+) -> None:
     """Lower a function's body with its parameters bound."""
     inner = dict(env)
     for parameter, source in zip(function.params, arguments, strict=True):

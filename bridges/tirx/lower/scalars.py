@@ -69,7 +69,8 @@ def int64(value: int) -> Any:
 def literal(number: bool | int | float, dtype: str) -> Any:
     """A number rounded to a dtype, as a literal of its register dtype.
 
-    A zero is spelled as a call, which LLVM folds: TVM would fold ``x * 0.0`` to zero and ``x + 0.0`` to ``x``.
+    A zero is spelled as a call, which LLVM folds: TVM would fold ``x * 0.0`` to zero and ``x + 0.0`` to
+    ``x``.
     """
     if is_bool(dtype):
         return IntImm("uint8", int(bool(number)))
@@ -136,7 +137,9 @@ def lower_predicate(p: Predicate, lookup: Lookup) -> Any:
         case BoolConst(value):
             return IntImm("bool", int(value))
         case Comparison(op, a, b):
-            build = {"<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ, "!=": tirx.NE}[op]
+            build = {"<": tirx.LT, "<=": tirx.LE, ">": tirx.GT, ">=": tirx.GE, "==": tirx.EQ, "!=": tirx.NE}[
+                op
+            ]
             return build(lower_index(a, lookup), lower_index(b, lookup))
         case And(a, b):
             return tirx.And(lower_predicate(a, lookup), lower_predicate(b, lookup))

@@ -105,8 +105,9 @@ def prune(block: Block, needed: Iterable[Value], effects: bool = True) -> Block:
 def _prune_inside(statement: Statement, effects: bool) -> Statement:
     match statement:
         case If(then=then, orelse=orelse, then_yields=a, else_yields=b):
-            return dataclasses.replace(statement, then=prune(then, a, effects), orelse=prune(orelse, b, effects))
+            return dataclasses.replace(
+                statement, then=prune(then, a, effects), orelse=prune(orelse, b, effects)
+            )
         case Loop(body=body, yields=yields):
             return dataclasses.replace(statement, body=prune(body, yields, effects))
     return statement
-

@@ -7,25 +7,24 @@ proved and lanes recognized with the tools of :mod:`tvm_tile.ir.index`.
 
 from __future__ import annotations
 
+# ruff: noqa: D102 -- the methods of a source are documented at `Source`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tvm import tirx
-
-from tvm_tile.bridges.tirx.lower.builder import Body, Builder
+from tvm_tile.bridges.tirx.lower.bounds import Check
+from tvm_tile.bridges.tirx.lower.builder import Body
 from tvm_tile.bridges.tirx.lower.casts import convert
 from tvm_tile.bridges.tirx.lower.elementwise import apply, runs_in_lanes
-from tvm_tile.bridges.tirx.lower.scalars import divide_index, int64, linear, literal, register_dtype
+from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.ir.dtypes import bits
-from tvm_tile.ir.index import IndexConst, IndexExpr, add, as_linear, interval, mul
+from tvm_tile.ir.index import IndexConst, IndexExpr, add, mul
 from tvm_tile.ir.ops import Number
 from tvm_tile.ir.values import TileType, row_major_strides
 
 __all__ = [
     "Applied",
     "Casted",
-    "Check",
     "Index",
     "IndexValue",
     "Literal",
@@ -33,27 +32,10 @@ __all__ = [
     "Scalar",
     "Source",
     "Stored",
-    "Viewed",
-    "broadcast",
     "flat_index",
-    "inside_of",
-    "reshaped",
-    "transposed",
-    "unproved",
 ]
 
 Index = tuple[IndexExpr, ...]
-
-#: Past every array.
-_FAR = 1 << 60
-
-
-@dataclass(frozen=True)
-class Check:
-    """A position that lies in ``[0, extent)`` for a memory access to be in bounds."""
-
-    position: IndexExpr
-    extent: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,79 +226,6 @@ class Casted(Source):
         return None if flat is None or self.shared else Casted(self._flat_type(), flat)
 
 
-@dataclass(frozen=True, eq=False)
-class Viewed(Source):
-    """Another source read at positions computed from the index."""
-
-    operand: Source
-    place: Callable[[Index], Index]
-    #: Positions that must be in bounds of the operand; an element out of bounds is 0.
-    limits: Callable[[Index], tuple[Check, ...]] | None = None
-    same_order: bool = False
-
-    def element(self, index: Index, body: Body) -> Any:
-        value = self.operand.element(self.place(index), body)
-        if self.limits is None or not body.guarded:
-            return value
-        inside = inside_of(self.limits(index), body.builder)
-        return value if inside is None else tirx.if_then_else(inside, value, literal(0, self.type.dtype))
-
-    @property
-    def reads(self) -> Mapping[str, bool]:
-        return {buffer: self.same_order and exact for buffer, exact in self.operand.reads.items()}
-
-    def checks(self, index: Index) -> tuple[Check, ...]:
-        own = () if self.limits is None else self.limits(index)
-        return (*own, *self.operand.checks(self.place(index)))
-
-    @property
-    def vectorizes(self) -> bool:
-        return self.operand.vectorizes
-
-    @property
-    def width(self) -> int:
-        return self.operand.width
-
-    def flattened(self) -> Source | None:
-        if self.limits is not None:
-            return None
-        if isinstance(self.operand, Literal):
-            return Literal(self._flat_type(), self.operand.value)
-        if not self.operand.type.shape:
-            return Viewed(self._flat_type(), self.operand, lambda _: ())
-        return self.operand.flattened() if self.same_order else None
-
-
-def unproved(checks: tuple[Check, ...], builder: Builder) -> tuple[Check, ...]:
-    """The checks that the known ranges of their positions do not decide."""
-    left: dict[Check, None] = {}
-    for check in checks:
-        low, high = interval(check.position, builder.bounds)
-        if low is None or high is None or low < 0 or high >= check.extent:
-            left[check] = None
-    return tuple(left)
-
-
-def inside_of(checks: tuple[Check, ...], builder: Builder) -> Any | None:
-    """The run-time test of the checks that are not proved, or ``None`` if all are.
-
-    A number read from memory is clamped first: what is added to it must not wrap.
-    """
-    test: Any | None = None
-    for check in unproved(checks, builder):
-        terms, constant = as_linear(check.position)
-        known = {atom: f for atom, f in terms.items() if None not in interval(atom, builder.bounds)}
-        start = builder.index(linear({atom: f for atom, f in terms.items() if atom not in known}, 0))
-        offset = builder.index(linear(known, constant))
-        if len(known) == len(terms):
-            position = offset
-        else:
-            position = tirx.min(tirx.max(start, int64(-_FAR)), int64(_FAR)) + offset
-        both = tirx.And(tirx.LE(int64(0), position), tirx.LT(position, int64(check.extent)))
-        test = both if test is None else tirx.And(test, both)
-    return test
-
-
 def _once(source: Applied | Casted, index: Index, body: Body, compute: Callable[[], Any]) -> Any:
     """Compute a shared source into a register the first time it is read at an index."""
     if not source.shared:
@@ -343,55 +252,3 @@ def flat_index(index: Index, shape: tuple[int, ...]) -> IndexExpr:
     for position, stride in zip(index, row_major_strides(shape), strict=True):
         total = add(total, mul(position, IndexConst(stride)))
     return total
-
-
-def transposed(operand: Source, type: TileType, permutation: tuple[int, ...]) -> Source:
-    """``result.shape[d] == operand.shape[permutation[d]]``."""
-    if permutation == tuple(range(len(permutation))):
-        return operand
-
-    def place(index: Index) -> Index:
-        positions = dict(zip(permutation, index, strict=True))
-        return tuple(positions[axis] for axis in range(len(permutation)))
-
-    return Viewed(type, operand, place)
-
-
-def broadcast(operand: Source, type: TileType) -> Source:
-    """NumPy broadcasting to a larger shape."""
-    shape = operand.type.shape
-    if shape == type.shape:
-        return operand
-
-    def place(index: Index) -> Index:
-        tail = index[len(index) - len(shape) :]
-        return tuple(IndexConst(0) if n == 1 else i for i, n in zip(tail, shape, strict=True))
-
-    return Viewed(type, operand, place, same_order=operand.type.size == type.size)
-
-
-def reshaped(operand: Source, type: TileType, builder: Builder) -> Source:
-    """Row-major reinterpretation; axes of extent one come and go without arithmetic."""
-    if isinstance(operand, Stored):
-        return Stored(type, operand.buffer)
-    shape = operand.type.shape
-    kept = [axis for axis, n in enumerate(type.shape) if n != 1]
-    if [n for n in shape if n != 1] == [type.shape[axis] for axis in kept]:
-
-        def place(index: Index) -> Index:
-            rest = iter([index[axis] for axis in kept])
-            return tuple(IndexConst(0) if n == 1 else next(rest) for n in shape)
-
-        return Viewed(type, operand, place, same_order=True)
-
-    def divide(index: Index) -> Index:
-        rest = flat_index(index, type.shape)
-        positions: list[IndexExpr] = []
-        for stride in row_major_strides(shape)[:-1]:
-            quotient, rest = divide_index(rest, stride, builder.bounds)
-            positions.append(quotient)
-        return (*positions, rest) if shape else ()
-
-    return Viewed(type, operand, divide, same_order=True)
-
-
