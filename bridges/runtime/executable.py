@@ -79,8 +79,9 @@ class Executable:
         """Run in place."""
         if named:
             raise ArgumentError(
-                f"{self._program.name} takes its arguments by position; got {', '.join(map(repr, named))} by name",
-                suggestion="compile-time constants are given to kernel.trace(...), and are fixed in the program",
+                f"{self._program.name} takes arguments by position; got {', '.join(map(repr, named))} "
+                "by name",
+                suggestion="give compile-time constants to kernel.trace(...); they are fixed in the program",
             )
         apply_to_calling_thread()
         try:

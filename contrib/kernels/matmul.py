@@ -22,7 +22,7 @@ def gemm(A: Any, B: Any, C: Any, *, bm: int = 64, bn: int = 64, bk: int = 64) ->
         Shape ``(K, N)``, same dtype as ``A``.
     C
         Output, shape ``(M, N)``. The product accumulates in float32 for 16-bit floats, in int32 or uint32
-        for 8- and 16-bit integers (which wraps), else in the inputs' dtype, and is cast to ``C``'s dtype once.
+        for 8- and 16-bit integers (which wraps), else in the inputs' dtype; it is cast to ``C``'s once.
     bm, bn, bk
         Tile extents. They need not divide the sizes. ``K == 0`` gives zeros.
 

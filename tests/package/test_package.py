@@ -1,6 +1,7 @@
 """The distribution: what a wheel holds, what an import costs and gives."""
 
 import json
+import shutil
 import subprocess
 import sys
 import zipfile

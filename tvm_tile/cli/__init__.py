@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 
 from tvm_tile.cli import demo, doctor, show
 from tvm_tile.errors import TileError
@@ -18,6 +19,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     parser = argparse.ArgumentParser(prog="tvm-tile", description="Tile programs: show, build and run them.")
+    parser.add_argument("--version", action="version", version=f"tvm-tile {version('tvm-tile')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for command in (demo, doctor, show):
         command.add_parser(commands)
