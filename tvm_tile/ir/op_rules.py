@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tvm_tile.ir.dtypes import DTYPES, is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.ir.dtypes import DTYPES, bits, is_bool, is_float, is_integer, numpy_dtype
 from tvm_tile.ir.faults import Fault
 from tvm_tile.ir.functions import FUNCTIONS
 from tvm_tile.ir.index import And, Comparison, IndexBinary, IndexExpr, Not, Or, Predicate
@@ -30,7 +30,7 @@ from tvm_tile.ir.typing import TypeFault, expected_type
 from tvm_tile.ir.uses import index_values, uses_of
 from tvm_tile.ir.values import TileType, Value
 
-__all__ = ["index_faults", "literal_fault", "op_faults", "type_fault"]
+__all__ = ["LARGEST_SIZE", "index_faults", "literal_fault", "op_faults", "type_fault"]
 
 _INDEX_OPS = ("+", "-", "*", "//", "%", "min", "max")
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -73,12 +73,18 @@ def _choice(what: str, given: str, known: tuple[str, ...], span: Span | None) ->
     return Fault(f"{what} {given!r} is not one of {', '.join(known)}", span, what, f"use {what}={known[0]!r}")
 
 
+#: Most bytes that a value or a memory may span; sums and differences of offsets then fit 64 bits.
+LARGEST_SIZE = 1 << 60
+
+
 def type_fault(tile_type: TileType) -> str | None:
     """What is wrong with a type on its own, or ``None``."""
     if tile_type.dtype not in DTYPES:
         return f"there is no dtype {tile_type.dtype!r}"
     if any(extent < 0 for extent in tile_type.shape):
         return f"shape {tile_type.shape} has a negative extent"
+    if tile_type.size * bits(tile_type.dtype) // 8 > LARGEST_SIZE:
+        return f"{tile_type} has more than {LARGEST_SIZE} bytes, which 64-bit addresses do not reach safely"
     return None
 
 

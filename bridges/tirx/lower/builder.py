@@ -15,7 +15,7 @@ from typing import Any
 
 from tvm import tirx
 from tvm.ir import TensorLoad
-from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, SeqStmt, Var
+from tvm.tirx import AllocBuffer, BufferStore, For, ForKind, IfThenElse, SeqStmt, Var
 from tvm.tirx.buffer import decl_buffer
 
 from tvm_tile.bridges.tirx.lower.machine import Machine
@@ -124,6 +124,10 @@ class Builder:
 
     def loop(self, variable: Any, extent: Any, statements: list[Any], kind: ForKind = ForKind.SERIAL) -> Any:
         """A loop from zero."""
+        if isinstance(extent, int) and extent == 1 << 31:
+            # TVM gives the variable 32 bits, which hold the last index, and then fails on the extent.
+            statements = [IfThenElse(tirx.LT(variable, int64(extent)), sequence(statements), None)]
+            extent += 1
         trips = int64(extent) if isinstance(extent, int) else extent
         return For(variable, int64(0), trips, kind, sequence(statements))
 
