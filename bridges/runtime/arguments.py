@@ -166,7 +166,14 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
                 )
             exported = argument.detach()
     elif not isinstance(argument, tvm_ffi.Tensor):
-        _check_device(memory, argument.__dlpack_device__()[0])
+        try:
+            device_type = int(argument.__dlpack_device__()[0])
+        except Exception as error:  # The producer's own, as below.
+            raise ArgumentError(
+                f"parameter {memory.name} expects {expected}, but the {kind} does not say its device: {error}",
+                suggestion="pass it as a NumPy array",
+            ) from error
+        _check_device(memory, device_type)
         if written and is_read_only(argument):
             raise ArgumentError(
                 f"parameter {memory.name} is written by the program, but the {kind} is read-only",
@@ -179,7 +186,7 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
             f"parameter {memory.name} expects {expected}, but the {kind} does not export its memory: {error}",
             suggestion="pass it as a NumPy array",
         ) from error
-    _check_device(memory, tensor.device.dlpack_device_type())
+    _check_device(memory, int(tensor.device.dlpack_device_type()))
     _check_dtype(memory, str(tensor.dtype))
     _check_shape(memory, tuple(tensor.shape))
     itemsize = bits(memory.dtype) // 8
@@ -197,6 +204,11 @@ def _check_torch_device(memory: Memory, tensor: Any) -> None:
             f"parameter {memory.name} expects memory of the CPU, got a tensor on {tensor.device}",
             suggestion=f"{memory.name}.cpu()",
         )
+    if tensor.is_quantized:
+        raise ArgumentError(
+            f"parameter {memory.name} expects dtype {memory.dtype}, got a quantized tensor",
+            suggestion=f"{memory.name}.dequantize(), or {memory.name}.int_repr()",
+        )
     strided = str(tensor.layout) == "torch.strided"
     if not strided or tensor.is_neg():
         raise ArgumentError(
@@ -205,9 +217,9 @@ def _check_torch_device(memory: Memory, tensor: Any) -> None:
         )
 
 
-def _check_device(memory: Memory, device_type: Any) -> None:
-    if int(device_type) != _CPU:
-        name = _DEVICE_NAMES.get(int(device_type), f"DLPack device {int(device_type)}")
+def _check_device(memory: Memory, device_type: int) -> None:
+    if device_type != _CPU:
+        name = _DEVICE_NAMES.get(device_type, f"DLPack device {device_type}")
         raise ArgumentError(
             f"parameter {memory.name} expects memory of the CPU, got memory of {name}",
             suggestion="copy it to the CPU first",

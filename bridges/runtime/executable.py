@@ -229,7 +229,7 @@ def _take_torch(written: bool) -> Callable[[Any], Any]:
     strided = torch.strided
 
     def take(tensor: Any) -> Any:
-        if not tensor.is_cpu or tensor.layout is not strided or tensor.is_neg():
+        if not tensor.is_cpu or tensor.layout is not strided or tensor.is_neg() or tensor.is_quantized:
             raise _NotAsIs
         if not tensor.requires_grad:
             return tensor

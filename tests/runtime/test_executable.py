@@ -367,3 +367,10 @@ def test_arguments_by_name_are_refused_with_the_way_to_give_constants(copy_progr
     with pytest.raises(ArgumentError, match="by position; got 'b' by name") as caught:
         exe(some((5, 3)), some((5, 3)), b=4)
     assert "kernel.trace" in caught.value.suggestion
+
+
+def test_a_producer_that_fails_to_say_its_device_is_named(copy_program):
+    exe = build(copy_program((5, 3)))
+    with pytest.raises(ArgumentError, match="parameter A .* does not say its device"):
+        exe(Exporter(some((5, 3)), device=("nowhere", 0)), some((5, 3)))
+    exe(Exporter(some((5, 3))), some((5, 3)))

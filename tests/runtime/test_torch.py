@@ -2,13 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from tvm_tile.bridges.runtime.jit import cache_clear, cache_info
 from tvm_tile.build import build
 from tvm_tile.errors import ArgumentError
 from tvm_tile.frontend import ds, kernel, parallel
-
-torch = pytest.importorskip("torch")
 
 
 @kernel
@@ -116,3 +115,15 @@ def test_a_lazily_negated_tensor_is_refused_rather_than_read_with_the_wrong_sign
             exe(lazy, b)
         exe(torch.ones(8)[::2], b)
     np.testing.assert_array_equal(b, 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*quantize")
+def test_a_quantized_tensor_is_refused_before_and_after_a_first_call(copy_program, pair):
+    exe = build(copy_program((4, 3)))
+    a, b = pair
+    quantized = torch.quantize_per_tensor(torch.zeros(4, 3), 1.0, 0, torch.qint8)
+    for _ in range(2):
+        with pytest.raises(ArgumentError, match=r"parameter A expects dtype float32, got a quantized tensor"):
+            exe(quantized, b)
+        exe(a, b)
+        assert torch.equal(a, b)

@@ -77,7 +77,7 @@ def _param_faults(program: Program) -> Iterator[Fault]:
             message = f"memory {param} of shape {param.shape} has the strides {param.strides}"
             yield Fault(message, span, "memory", "give one stride an axis")
         elif problem is None and _span_in_bytes(param) > LARGEST_SIZE:
-            message = f"memory {param} of shape {param.shape} and strides {param.strides} spans too many bytes"
+            message = f"memory {param}, shape {param.shape}, strides {param.strides}, spans too many bytes"
             yield Fault(message, span, "memory", f"keep it below {LARGEST_SIZE} bytes")
 
 
