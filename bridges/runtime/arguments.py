@@ -170,7 +170,7 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
             device_type = int(argument.__dlpack_device__()[0])
         except Exception as error:  # The producer's own, as below.
             raise ArgumentError(
-                f"parameter {memory.name} expects {expected}, but the {kind} does not say its device: {error}",
+                f"parameter {memory.name} expects {expected}, but the {kind} has no usable device: {error}",
                 suggestion="pass it as a NumPy array",
             ) from error
         _check_device(memory, device_type)

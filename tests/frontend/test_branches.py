@@ -243,14 +243,14 @@ def test_python_logic_on_tiles_is_refused_with_the_way_out(refused):
     def asserted(X):
         assert X[0] > 0
 
-    for k, at in (
-        (conjunction, "X[0] > 0 and X[1] > 0"),
-        (chained, "0 < i < 3"),
-        (negated, "not X[0] > 0"),
-        (selected, None),
-        (asserted, None),
+    for k, remedy, at in (
+        (conjunction, "(X[0] > 0) & (X[1] > 0)", "X[0] > 0 and X[1] > 0"),
+        (chained, "(0 < i) & (i < 3)", "0 < i < 3"),
+        (negated, "~(X[0] > 0)", "not X[0] > 0"),
+        (selected, "tt.where(X[0] > 0, 1.0, 2.0)", None),
+        (asserted, "shapes, dtypes and constants", None),
     ):
-        refused(CaptureError, lambda k=k: k.trace(F4), "truth value", "& | ~", at=at)
+        refused(CaptureError, lambda k=k: k.trace(F4), "truth value", remedy, at=at)
 
 
 @tt.kernel

@@ -83,7 +83,7 @@ def test_predicate_may_be_a_python_bool():
         (lambda X: lambda i: 1, ("no comparison of indices", "1")),
         (lambda X: lambda i: i, ("no comparison of indices", "index i")),
         (lambda X: 3, ("no function",)),
-        (lambda X: lambda i, j: True, ("TypeError", "'j'")),
+        (lambda X: lambda i, j: True, ("other parameters", "1 index", "'j'")),
         (lambda X: lambda i: 0 < i < 2, ("truth value",)),
     ],
 )

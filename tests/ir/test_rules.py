@@ -176,19 +176,19 @@ CASES = {
     # Effects
     "write in a reduction": (
         "%g.55: float32[] = negative", "store @s[], %f.54 %g.55: float32[] = negative",
-        "effects", "the body of a reduction writes memory @s", "store @s[], %f.54",
+        "effects", "the body of a reduction writes memory 's'", "store @s[], %f.54",
     ),
     "read in a combine": (
         "%z.52: float32[] = maximum %x.50, %y.51", "%z.52: float32[] = load @s[]",
-        "effects", "the combine of a merge reads memory @s", "%z.52",
+        "effects", "the combine of a merge reads memory 's'", "%z.52",
     ),
     "read in an identity": (
         "%low.46: float32[] = full -inf", "%low.46: float32[] = load @s[]",
-        "effects", "the identity of a merge reads memory @s", "%low.46",
+        "effects", "the identity of a merge reads memory 's'", "%low.46",
     ),
     "write in a lift": (
         "yield %lifted.49", "store @s[], %lifted.49 yield %lifted.49",
-        "effects", "the lift of a merge writes memory @s", "store @s[], %lifted.49",
+        "effects", "the lift of a merge writes memory 's'", "store @s[], %lifted.49",
     ),
     # Reductions
     "unknown policy": (
@@ -251,35 +251,35 @@ CASES = {
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n"
         "    %c.59: float32[] = cast %p.57 %d.60: float32[] = exp %c.59 yield %d.60",
         "competing whole-tile writes",
-        "v is assigned as a whole by every instance of the parallel region over p, but its value %d.60 "
+        "'v' is assigned as a whole by every instance of the parallel region over p, but its value "
         "depends on its indices",
         "%d.60",
     ),
     "load in a whole-tile write": (
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    yield %alpha.0",
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    %c.59: float32[] = load @s[] yield %c.59",
-        "competing whole-tile writes", "over p, but its value %c.59 depends on a load in it", "%c.59",
+        "competing whole-tile writes", "over p, but its value depends on a load in it", "%c.59",
     ),
     "nested region in a whole-tile write": (
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    yield %alpha.0",
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n"
         "    %c.59: float32[] = serial %q.60 in (%p.57) carry (%d.61 = %alpha.0) {\n"
         "      %e.62: float32[] = negative %d.61 yield %e.62 } yield %c.59",
-        "competing whole-tile writes", "its value %c.59 depends on its indices", "%c.59",
+        "competing whole-tile writes", "its value depends on its indices", "%c.59",
     ),
     "late dependence of a nested state": (
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    yield %alpha.0",
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    %i.59: float32[] = cast %p.57\n"
         "    %a.60: float32[], %b.61: float32[] = serial in () carry (%c.62 = %alpha.0, %d.63 = %i.59) {\n"
         "      yield %d.63, %d.63 } yield %a.60",
-        "competing whole-tile writes", "its value %a.60 depends on its indices", "%a.60",
+        "competing whole-tile writes", "its value depends on its indices", "%a.60",
     ),
     "branch condition in a whole-tile write": (
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n    yield %alpha.0",
         "%p.57 in (0) carry (%v.58 = %folded.53) {\n"
         "    %c.59: int64[] = index %p.57 % 2 %d.60: int64[] = index 0 %e.61: bool[] = equal %c.59, %d.60\n"
         "    %f.62: float32[] = if %e.61 { yield %alpha.0 } else { yield %v.58 } yield %f.62",
-        "competing whole-tile writes", "its value %f.62 depends on its indices", "%f.62",
+        "competing whole-tile writes", "its value depends on its indices", "%f.62",
     ),
 }  # fmt: skip
 

@@ -23,18 +23,11 @@ FOLDERS = {
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     out = tmp_path_factory.mktemp("wheel")
-    # A copy keeps the build's own folders out of the source tree.
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "wheel",
-        "--no-deps",
-        "--quiet",
-        "--wheel-dir",
-        str(out),
-        str(ROOT),
-    ]
+    # A copy keeps the build's own folders out of the source tree, and an old build out of this wheel.
+    source = out / "source"
+    shutil.copytree(ROOT, source, ignore=shutil.ignore_patterns(".*", "build", "*.egg-info", "__pycache__"))
+    options = ["--no-deps", "--quiet", "--wheel-dir", str(out)]
+    command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
     subprocess.run(command, check=True)
     (path,) = out.glob("*.whl")
     with zipfile.ZipFile(path) as archive:

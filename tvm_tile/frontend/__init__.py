@@ -5,8 +5,11 @@ A function's syntax tree is found by :mod:`~tvm_tile.frontend.source`, rewritten
 :mod:`~tvm_tile.frontend.rewrite`, compiled by :mod:`~tvm_tile.frontend.convert`, and run once with tracers
 (:mod:`~tvm_tile.frontend.tile`, :mod:`~tvm_tile.frontend.index`, :mod:`~tvm_tile.frontend.tensor`) that emit
 into a :class:`~tvm_tile.frontend.trace.Trace`. :mod:`~tvm_tile.frontend.loops` and
-:mod:`~tvm_tile.frontend.branches` capture ``for`` and ``if``. The other modules hold the public functions,
-one concept each. Nothing here runs a program or knows a target.
+:mod:`~tvm_tile.frontend.branches` capture ``for`` and ``if``. What a
+capture reads from outside is :mod:`~tvm_tile.frontend.environment`. Errors of the user's Python become errors
+with a place in :mod:`~tvm_tile.frontend.faults`, and find the syntax and the counterparts that they name in
+:mod:`~tvm_tile.frontend.constructs` and :mod:`~tvm_tile.frontend.counterparts`. The other modules hold the
+public functions, one concept each. Nothing here runs a program or knows a target.
 """
 
 from tvm_tile.frontend.contraction import MmaPolicy, matmul, mma

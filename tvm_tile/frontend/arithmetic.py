@@ -9,13 +9,16 @@ import numpy as np
 from tvm_tile.errors import OperandError
 from tvm_tile.frontend.index import Index, index_arithmetic, index_comparison
 from tvm_tile.frontend.operands import (
+    adapted,
     broadcast,
     common_dtype,
     converted,
     filled,
     is_number,
+    is_weak,
     tile_of,
     value_of,
+    weakened,
 )
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Tile
@@ -109,11 +112,43 @@ def common_shape(*operands: Any) -> tuple[int, ...]:
         raise OperandError(
             f"{fault}: {' and '.join(tiles)}",
             span=current_span(),
-            suggestion="insert axes with x[:, None], or reshape",
+            suggestion=_alike([x.shape for x in operands if not is_number(x)]),
         ) from None
 
 
+def _alike(shapes: list[tuple[int, ...]]) -> str:
+    ranks = {len(shape) for shape in shapes}
+    if len(ranks) > 1:
+        return "insert axes with x[:, None], or reshape"
+    sizes = next(
+        sorted(found)
+        for found in ({shape[axis] for shape in shapes} - {1} for axis in range(max(ranks)))
+        if len(found) > 1
+    )
+    return (
+        f"take as many elements of each, such as x[tt.ds(start, {sizes[0]})] (sizes "
+        f"{' and '.join(map(str, sizes))} differ), or insert axes with x[:, None]"
+    )
+
+
 def _elementwise(fn: str, dtype: str, operands: tuple[Any, ...]) -> Tile:
+    """The operation; its result is weak if it comes from Python numbers and indices alone.
+
+    Not so integers that are computed, as nothing could tell whether they fit another dtype.
+    """
+    data = operands[1:] if fn == "where" else operands
+    if FUNCTIONS[fn].boolean or not all(map(is_weak, data)):
+        return _emitted(fn, dtype, operands)
+    if fn == "where":
+        return weakened(lambda wanted: _emitted(fn, wanted, operands), dtype)
+    if not is_float(dtype):
+        return _emitted(fn, dtype, operands)
+    with require_trace(fn).provisionally():
+        computed = _emitted(fn, dtype, operands)
+    return weakened(lambda wanted: converted(computed, wanted), dtype)
+
+
+def _emitted(fn: str, dtype: str, operands: tuple[Any, ...]) -> Tile:
     shape = common_shape(*operands)
     trace = require_trace(fn)
     tiles = []
@@ -123,7 +158,7 @@ def _elementwise(fn: str, dtype: str, operands: tuple[Any, ...]) -> Tile:
         elif is_number(x):
             tiles.append(filled(trace, shape, x, dtype))
         else:
-            tiles.append(broadcast(converted(tile_of(x), dtype), shape))
+            tiles.append(broadcast(adapted(tile_of(x), dtype), shape))
     result = "bool" if FUNCTIONS[fn].boolean else dtype
     return trace.emit(Elementwise, TileType(shape, result), fn=fn, operands=tuple(map(value_of, tiles)))
 

@@ -168,6 +168,8 @@ def _jumps(
                 yield Jump.at("return", node)
             case ast.While() if region:
                 yield Jump.at("while", node)
+        for expression in _suspensions(node):
+            yield Jump.at("yield", expression)
         for name, where in _stores_here(node):
             if name in outer:
                 yield Jump.at(f"assignment to global or nonlocal {name!r}", where)
@@ -178,6 +180,17 @@ def _jumps(
             # A break in the `else` of a loop belongs to the loop around it.
             inside = inner_loop or (loops and block is getattr(node, "body", None))
             yield from _jumps(block, outer, region=region, inner_loop=inside)
+
+
+def _suspensions(node: ast.stmt) -> Iterator[ast.expr]:
+    """``yield`` in the expressions of a statement itself; what follows it would not be captured."""
+    pending: list[ast.AST] = [node] if not isinstance(node, (*_FUNCTIONS, ast.ClassDef)) else []
+    while pending:
+        for child in ast.iter_child_nodes(pending.pop()):
+            if isinstance(child, (ast.Yield, ast.YieldFrom)):
+                yield child
+            if isinstance(child, ast.expr) and not isinstance(child, ast.Lambda):
+                pending.append(child)
 
 
 def _stores_here(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,11 +10,21 @@ from tvm_tile.errors import CaptureError, TileError
 from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
 from tvm_tile.frontend.index import Index, IndexCompare
-from tvm_tile.frontend.operands import common_dtype, converted, filled, is_number, tile_of, value_of
+from tvm_tile.frontend.operands import (
+    adapted,
+    common_dtype,
+    converted,
+    filled,
+    is_number,
+    is_weak,
+    tile_of,
+    value_of,
+)
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import Scope, Trace
 from tvm_tile.ir import regions as ir
+from tvm_tile.ir.dtypes import is_float
 from tvm_tile.ir.values import Value
 
 __all__ = ["PYTHON_BRANCHES", "PythonBranch", "TileBranch"]
@@ -111,7 +122,11 @@ class TileBranch:
             results.append(result)
             then_yields.append(then)
             else_yields.append(orelse)
-            values[name] = Tile(trace, result)
+            tile = Tile(trace, result)
+            both = (self._after_then[name], env.get(name))
+            if is_float(result.dtype) and all(map(is_weak, both)):
+                tile.weak = functools.partial(converted, Tile(trace, result))
+            values[name] = tile
         then_block, else_block = (arm.block for arm in self._arms)
         if results or then_block.statements or else_block.statements:
             trace.append(
@@ -144,10 +159,23 @@ class TileBranch:
         if numbers or not all(
             isinstance(x, (Tile, Index, IndexCompare)) or is_number(x) for x in (then, orelse)
         ):
-            self._trace.vanished[name] = (
+            reason = (
                 f"{name!r} is {shown(then)} in one arm of {self._what} and {shown(orelse)} in the other; "
-                f'only tiles join, such as {name} = tt.full((), {then if numbers else 0}, "float32")'
+                "only tiles join"
             )
+            self._trace.vanished[name] = reason
+            if numbers:
+                before = self._before.get(name, UNBOUND)
+                start = before if is_number(before) else then
+                dtype = "bool" if isinstance(start, bool) else "float32"
+                dtype = "int32" if all(type(n) is int for n in (then, orelse)) else dtype
+                self._trace.remedies[reason] = (
+                    f'start from a tile before the branch: {name} = tt.full((), {start!r}, "{dtype}")'
+                )
+            else:
+                self._trace.remedies[reason] = (
+                    f"give {name} a tile in both arms, or select with tt.where outside of the branch"
+                )
             return UNBOUND
         return self._join_tiles(name, then, orelse)
 
@@ -170,7 +198,9 @@ class TileBranch:
         sides = []
         for arm, x, other in zip(self._arms, (then, orelse), (orelse, then), strict=True):
             self._trace.scope = arm
-            if not any(weak) or not (isinstance(x, Index) or is_number(x)):
+            if isinstance(x, Tile) and is_weak(x) and isinstance(other, Tile) and is_float(other.dtype):
+                sides.append(value_of(adapted(x, other.dtype)))
+            elif not any(weak) or not (isinstance(x, Index) or is_number(x)):
                 sides.append(value_of(tile_of(x)))
             elif all(weak):
                 sides.append(value_of(tile_of(x, common_dtype(then, orelse))))

@@ -6,7 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
-from tvm_tile.frontend.operands import common_dtype, converted, dtype_argument, filled, tile_of, value_of
+from tvm_tile.frontend.operands import (
+    adapted,
+    common_dtype,
+    converted,
+    dtype_argument,
+    filled,
+    is_weak,
+    tile_of,
+    value_of,
+)
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.shape import reshaped
 from tvm_tile.frontend.tile import Tile
@@ -60,6 +69,9 @@ def mma(a: Any, b: Any, acc: Any, policy: MmaPolicy | None = None) -> Tile:
             f"policy={policy!r} is no MmaPolicy", span=current_span(), suggestion="tt.MmaPolicy(ordered=True)"
         )
     left, right, total = tile_of(a), tile_of(b), tile_of(acc)
+    if is_weak(left) or is_weak(right):
+        own = total.dtype if is_weak(left) and is_weak(right) else common_dtype(left, right)
+        left, right = (adapted(x, own) if is_weak(x) else x for x in (left, right))
     return total.trace.emit(
         Mma,
         total.type,
@@ -104,6 +116,7 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
         raise OperandError(
             "matmul does not take bool", span=current_span(), suggestion='convert with .astype("int32")'
         )
+    left, right = (adapted(x, own) if is_weak(x) else x for x in (left, right))
     by_default = own if is_float(own) else accumulation_dtype(own)
     wanted = by_default if dtype is None else dtype_argument(dtype)
     accumulator = accumulation_dtype(wanted)
@@ -114,7 +127,11 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
     try:
         batch = broadcast_shapes(x.shape[:-2], y.shape[:-2])
     except TypeFault as fault:
-        raise OperandError(f"batch axes do not fit: {fault}", span=current_span()) from None
+        raise OperandError(
+            f"batch axes do not fit: {fault}",
+            span=current_span(),
+            suggestion="give both factors the same batch axes, or extents of 1 there",
+        ) from None
     shape = (*batch, x.shape[-2], y.shape[-1])
     product = mma(x, y, filled(left.trace, shape, 0, accumulator))
     kept = batch + (shape[-2:-1] if left.ndim > 1 else ()) + (shape[-1:] if right.ndim > 1 else ())

@@ -33,7 +33,11 @@ def full(shape: Any, value: Any, dtype: Any) -> Tile:
     OperandError
         The number does not fit the dtype, or the value does not broadcast.
     """
-    trace = require_trace("tt.full")
+    return _filled("tt.full", shape, value, dtype)
+
+
+def _filled(what: str, shape: Any, value: Any, dtype: Any) -> Tile:
+    trace = require_trace(what)
     extents, dtype = shape_argument(shape), dtype_argument(dtype)
     if is_number(value):
         return filled(trace, extents, value, dtype)
@@ -50,7 +54,7 @@ def zeros(shape: Any, dtype: Any) -> Tile:
     dtype
         Element type.
     """
-    return full(shape, 0, dtype)
+    return _filled("tt.zeros", shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: Any) -> Tile:
@@ -63,7 +67,7 @@ def ones(shape: Any, dtype: Any) -> Tile:
     dtype
         Element type.
     """
-    return full(shape, 1, dtype)
+    return _filled("tt.ones", shape, 1, dtype)
 
 
 def iota(n: int, dtype: Any) -> Tile:
@@ -93,6 +97,7 @@ def eye(n: int, dtype: Any) -> Tile:
     dtype
         Element type.
     """
+    require_trace("tt.eye")
     dtype = dtype_argument(dtype)
     positions = iota(n, "int32")
     extent = positions.shape[0]

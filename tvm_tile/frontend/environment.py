@@ -38,6 +38,8 @@ _BY_IDENTITY = (BuiltinFunctionType, np.dtype, np.ufunc, enum.Enum)
 # Code that names one of these may read attributes that it does not name.
 _READERS = frozenset(("vars", "getattr", "attrgetter", "__dict__", "asdict", "astuple", "replace", "fields"))
 _MISSING = object()
+# Their names stay what they are.
+_CONSTANT_MODULES = frozenset(("tvm_tile", "tvm_tile.frontend", "numpy", "math"))
 
 
 class _NoKeyError(Exception):
@@ -81,8 +83,13 @@ class _Plan:
     imports: tuple[str, ...]
     attributes: tuple[str, ...]
     reads_all: bool
-    # With what the methods of a class name.
-    with_methods: weakref.WeakKeyDictionary[type, _Plan] = dataclasses.field(
+    # Whose methods are counted in already.
+    kinds: frozenset[type] = frozenset()
+    # With what the methods of a class name: for its objects, and for the class itself, which makes some.
+    for_objects: weakref.WeakKeyDictionary[type, _Plan] = dataclasses.field(
+        default_factory=weakref.WeakKeyDictionary
+    )
+    for_class: weakref.WeakKeyDictionary[type, _Plan] = dataclasses.field(
         default_factory=weakref.WeakKeyDictionary
     )
 
@@ -97,18 +104,19 @@ def _plan_of(code: CodeType) -> _Plan:
         loaded: dict[str, None] = {}
         imports: dict[str, None] = {}
         attributes: dict[str, None] = {}
+        reads_all = False
         for part in _codes(code):
             for instruction in dis.get_instructions(part):
                 if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
                     loaded[instruction.argval] = None
                 elif instruction.opname == "IMPORT_NAME":
                     imports[instruction.argval] = None
-            attributes |= dict.fromkeys(part.co_names)
+            attributes |= dict.fromkeys(name for name in part.co_names if not name.startswith("__"))
             # getattr and class patterns name attributes by strings.
             for constant in part.co_consts:
                 words = constant if isinstance(constant, tuple) else (constant,)
                 attributes |= dict.fromkeys(w for w in words if isinstance(w, str) and w.isidentifier())
-        reads_all = not _READERS.isdisjoint(attributes)
+            reads_all = reads_all or not _READERS.isdisjoint(part.co_names)
         plan = _Plan(tuple(loaded), tuple(imports), tuple(attributes), reads_all)
         entry = _plans[id(code)] = (code, plan)
     return entry[1]
@@ -121,21 +129,24 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(constant)
 
 
-def _plan_with_methods(plan: _Plan, kind: type) -> _Plan:
-    """The plan for an object: its methods read attributes too, operators among them unnamed."""
-    known = plan.with_methods.get(kind)
+def _plan_with_methods(plan: _Plan, kind: type, *, of_class: bool) -> _Plan:
+    """The plan for an object or class: methods read attributes too, and operators are called unnamed."""
+    if kind in plan.kinds and not of_class:
+        return plan
+    plans = plan.for_class if of_class else plan.for_objects
+    known = plans.get(kind)
     if known is None:
         attributes = dict.fromkeys(plan.attributes)
         reads_all = plan.reads_all
         for name, method in _user_methods(kind):
-            if name != "__init__":
+            if of_class or name != "__init__":
                 inner = _plan_of(method.__code__)
                 attributes |= dict.fromkeys(inner.attributes)
                 reads_all = reads_all or inner.reads_all
                 if name.startswith("__"):
                     attributes[name] = None
-        known = _Plan((), (), tuple(attributes), reads_all)
-        plan.with_methods[kind] = known
+        known = _Plan((), (), tuple(attributes), reads_all, plan.kinds | {kind})
+        plans[kind] = known
     return known
 
 
@@ -223,8 +234,8 @@ class _Reader:
             found.append(repr(value))
         elif kind is ModuleType:
             found.append(value)
-            if not _is_library(value) and not self._met(value, plan):
-                self._attributes(value, vars(value), plan, depth + 1)
+            if value.__name__ not in _CONSTANT_MODULES and not self._met(value, plan):
+                self._module(value, plan, depth + 1)
         else:
             if len(found) > _MAX_ENTRIES or depth > _MAX_DEPTH:
                 raise _NoKeyError
@@ -258,6 +269,18 @@ class _Reader:
             case _:
                 self._object(value, kind, plan, depth)
 
+    def _module(self, module: ModuleType, plan: _Plan, depth: int) -> None:
+        own = vars(module)
+        if not _is_library(module):
+            self._attributes(module, own, plan, depth)
+            return
+        for name in plan.attributes:
+            # Of libraries, only what is data: functions and objects there stay what they are.
+            held = own.get("environ" if name == "getenv" else name)
+            if isinstance(held, (bool, int, float, str, list, tuple, dict, Mapping)):
+                self.found.append(name)
+                self._value(held, plan, depth)
+
     def _array(self, array: np.ndarray[Any, Any]) -> None:
         if array.nbytes > _MAX_ARRAY_BYTES or array.dtype.hasobject:
             raise _NoKeyError
@@ -288,16 +311,20 @@ class _Reader:
     def _more(self, value: Any, kind: type, plan: _Plan, depth: int) -> None:
         """Attributes of a container of a class of its own."""
         if kind.__module__ not in ("builtins", "collections"):
-            self._object(value, kind, plan, depth)
+            self._members(value, kind, plan, depth)
 
     def _object(self, value: Any, kind: type, plan: _Plan, depth: int) -> None:
         if self._met(value, plan):
             return
         self.found.append(_Identity(value))
         if isinstance(value, type):
+            plan = _plan_with_methods(plan, value, of_class=True)
             for name in plan.attributes:
                 self._attribute(value, name, plan, depth)
             return
+        self._members(value, kind, plan, depth)
+
+    def _members(self, value: Any, kind: type, plan: _Plan, depth: int) -> None:
         own = getattr(value, "__dict__", None)
         if kind.__module__.startswith("tvm_tile."):
             # The package reads all of its own records; kernels are their functions.
@@ -307,7 +334,7 @@ class _Reader:
             elif isinstance(own, dict):
                 self._value(own, plan, depth)
             return
-        plan = _plan_with_methods(plan, kind)
+        plan = _plan_with_methods(plan, kind, of_class=False)
         if isinstance(own, dict):
             self._attributes(value, own, plan, depth)
             wrapped = own.get("__wrapped__")

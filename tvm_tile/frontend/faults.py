@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import ast
+import difflib
+import inspect
 import linecache
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import TracebackType
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
 
 from tvm_tile.errors import ArgumentError, CaptureError, TileError
+from tvm_tile.frontend.constructs import call_at, in_keyword
+from tvm_tile.frontend.counterparts import function_remedy
+from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.positions import is_library_file, span_of_traceback, was_converted
+from tvm_tile.frontend.tensor import Ref, Tensor
+from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import Trace
 from tvm_tile.ir.span import Span
 
 __all__ = ["translated"]
 
+_METHOD = re.compile(r"(\w+)\.(\w+)\(\)")
+_TRACERS = {kind.__name__: kind for kind in (Index, IndexCompare, Ref, Tensor, Tile)}
+# Attributes of tracers that are no part of the language.
+_INTERNAL = frozenset(
+    ("trace", "weak", "value", "type", "expression", "predicate", "memory", "view", "tensor")
+)
 _NAME = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 
@@ -50,16 +64,95 @@ def translated(trace: Trace) -> Iterator[None]:
         found = _NAME.search(str(error))
         name = (found[1] or found[2]) if found else ""
         if name in trace.vanished:
+            reason = trace.vanished[name]
             raise CaptureError(
-                trace.vanished[name], span=span, suggestion=f"assign {name} on every path to where it is read"
+                reason,
+                span=span,
+                suggestion=trace.remedies.get(reason, f"assign {name} on every path to where it is read"),
+            ) from error
+        if in_keyword(span, "where"):
+            raise CaptureError(
+                f"where= reads the loop variable {name!r} before the loop has one",
+                span=span,
+                suggestion=f"pass a function of the indices: where=lambda {name}: ...",
             ) from error
         raise CaptureError(f"NameError: {error}", span=span, suggestion="define the name") from error
     except Exception as error:
+        span = span_of_traceback(error.__traceback__)
+        remedy = _remedy(error, span)
+        message = f"{type(error).__name__}: {error}"
+        given = ", ".join(f"{name}={value!r:.40}" for name, value in trace.constants.items())
+        if remedy is None and given:
+            message += f" (with the constants {given})"
+            remedy = f"check the constants {given}, or the Python of the kernel; the cause is chained"
         raise CaptureError(
-            f"{type(error).__name__}: {error}",
-            span=span_of_traceback(error.__traceback__),
-            suggestion="fix the Python of the kernel; its cause is chained to this error",
+            message,
+            span=span,
+            suggestion=remedy or "fix the Python of the kernel; its cause is chained to this error",
         ) from error
+
+
+def _remedy(error: Exception, span: Span | None) -> str | None:
+    """One thing to try where the language was called by a wrong name or with wrong arguments."""
+    if isinstance(error, AttributeError):
+        return _attribute_remedy(error.obj, error.name)
+    if isinstance(error, TypeError):
+        return _call_remedy(error, span)
+    return None
+
+
+def _attribute_remedy(thing: Any, name: str | None) -> str | None:
+    if name is None:
+        return None
+    if isinstance(thing, ModuleType):
+        if not thing.__name__.startswith("tvm_tile"):
+            return None
+        known = [n for n in getattr(thing, "__all__", ()) if not n.startswith("_")]
+        near = difflib.get_close_matches(name, known, 1)
+        return f"did you mean tt.{near[0]}?" if near else f"the names of tt are {', '.join(known)}"
+    if not type(thing).__module__.startswith("tvm_tile."):
+        return None
+    known = [n for n in dir(thing) if not n.startswith("_") and n not in _INTERNAL]
+    near = difflib.get_close_matches(name, known, 1)
+    if near:
+        return f"did you mean .{near[0]}?"
+    remedy = function_remedy(name)
+    if remedy == f"use tt.{name}":
+        loaded = "A[...]" if type(thing).__name__ == "Tensor" else "x"
+        return f"use tt.{name}({loaded})"
+    return remedy if remedy.startswith("use ") else f"it has {', '.join(known)}"
+
+
+def _call_remedy(error: TypeError, span: Span | None) -> str | None:
+    """The signature of a function of the language that was called with wrong arguments."""
+    traceback = error.__traceback__
+    while traceback is not None and traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    call = call_at(span)
+    if traceback is None or call is None or not _raised_by_user(error.__traceback__):
+        return None
+    method = _METHOD.match(str(error))
+    function = _resolved(call.func, traceback.tb_frame)
+    if function is None and method is not None and method[1] in _TRACERS:
+        function = getattr(_TRACERS[method[1]], method[2], None)
+    if not (getattr(function, "__module__", None) or "").startswith("tvm_tile.") or not callable(function):
+        return "index it: A.at[idx] is a ref" if type(function).__name__ == "_At" else None
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None
+    parameters = [p.replace(annotation=p.empty) for n, p in signature.parameters.items() if n != "self"]
+    shown = signature.replace(parameters=parameters, return_annotation=signature.empty)
+    return f"call it as {ast.unparse(call.func)}{shown}"
+
+
+def _resolved(expression: ast.expr, frame: FrameType) -> Any:
+    match expression:
+        case ast.Name(id=name):
+            return frame.f_locals.get(name, frame.f_globals.get(name))
+        case ast.Attribute(value=value, attr=name):
+            return getattr(_resolved(value, frame), name, None)
+    return None
 
 
 def _raised_by_user(traceback: TracebackType | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tvm_tile.frontend.specs import check_scalar, memory_of, scalar_dtype
 from tvm_tile.frontend.tensor import Tensor
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace, active_trace
+from tvm_tile.frontend.unused import without_unused
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.structure import renumber
@@ -141,9 +143,11 @@ class Kernel:
                 value = trace.fresh(TileType((), dtype), name, span=self.span)
                 params.append(value)
                 values.append(Tile(trace, value))
+        trace.constants = given
         with trace.activate(), translated(trace):
             self._run(trace, values, given)
-        program = Program(self.name, tuple(params), trace.root.block, fma=self.fma, span=self.span)
+        body = without_unused(trace.root.block, trace.provisional)
+        program = Program(self.name, tuple(params), body, fma=self.fma, span=self.span)
         program = renumber(program, trace.names)
         verify(program)
         return program
@@ -166,10 +170,9 @@ class Kernel:
         return _launcher(self, args, constants)
 
     def captured_state(self) -> tuple[Any, ...]:
-        """What the function reads from its surroundings, comparable and hashable.
+        """What the function reads from its surroundings, comparable and hashable; see the function's module.
 
-        Values of the globals and closure cells that it and its nested and helper functions name: plain
-        values as such, other objects by identity. Another state may give another program.
+        Another state may give another program. A state that cannot be compared is not hashable.
         """
         return captured_state(self.function)
 
@@ -198,7 +201,11 @@ class Kernel:
         for name in names:
             if name in given:
                 if name in bound:
-                    raise ArgumentError(f"argument {name} of kernel {self.name} is given twice", span=span)
+                    raise ArgumentError(
+                        f"argument {name} of kernel {self.name} is given twice",
+                        span=span,
+                        suggestion=f"pass {name} by position or by name, not both",
+                    )
                 bound[name] = given.pop(name)
         missing = [name for name in names if name not in bound]
         if missing:
@@ -214,6 +221,7 @@ class Kernel:
                 f"kernel {self.name} has no constant {', '.join(unknown)}; "
                 f"it has {', '.join(known) or 'none'}",
                 span=span,
+                suggestion=_instead(unknown[0], (*known, *names)),
             )
         values = known | given
         lacking = [name for name, value in values.items() if value is REQUIRED]
@@ -321,6 +329,11 @@ def kernel(
     return Kernel(function, source=source, fma=fma)
 
 
+def _instead(unknown: str, known: tuple[str, ...]) -> str:
+    near = difflib.get_close_matches(unknown, known, 1)
+    return f"did you mean {near[0]}?" if near else f"leave {unknown} out"
+
+
 def _definition(function: FunctionType, source: str | None) -> Definition:
     code = function.__code__
     place = Span(code.co_filename, code.co_firstlineno, 1, code.co_firstlineno, 1)
@@ -366,11 +379,16 @@ def _signature(function: FunctionType, span: Span) -> Signature:
                 f"gives the tensor parameter {name} a default",
                 f"make it a compile-time constant: *, {name}=...",
             )
+        if not parameters and name in ("self", "cls"):
+            refuse(
+                f"has the first parameter {name!r}; kernels are functions, not methods",
+                "define it outside of the class, and call it from a method with the tensors",
+            )
         parameters.append(name)
         try:
             dtype = scalar_dtype(parameter.annotation, namespace)
-        except TypeError as error:
-            refuse(f"has a parameter {name} of an unknown type: {error}", 'such as tt.Scalar["float32"]')
+        except ArgumentError as error:
+            refuse(f"has a parameter {name} of an unknown type: {error.message}", str(error.suggestion))
         if dtype is not None:
             scalars[name] = dtype
     return Signature(tuple(parameters), scalars, constants)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,13 +13,13 @@ from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
 from tvm_tile.frontend.index import Index, as_predicate
 from tvm_tile.frontend.merges import build_merge
-from tvm_tile.frontend.operands import converted, filled, is_number, tile_of, value_of
+from tvm_tile.frontend.operands import adapted, converted, filled, is_number, is_weak, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.regions import Region
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Scope, Trace
 from tvm_tile.ir import regions as ir
-from tvm_tile.ir.dtypes import is_integer, is_narrowing
+from tvm_tile.ir.dtypes import is_float, is_integer, is_narrowing
 from tvm_tile.ir.index import BoolConst, IndexVar
 from tvm_tile.ir.reductions import TREES, derive_merge
 from tvm_tile.ir.structure import map_values
@@ -102,6 +103,19 @@ class RegionLoop:
     def _predicate(self, indices: tuple[Index, ...]) -> Any:
         if self._region.where is None:
             return None
+        try:
+            inspect.signature(self._region.where).bind(*indices)
+        except TypeError as error:
+            variables = ", ".join(self._body.targets) or "i"
+            raise CaptureError(
+                f"where= of {self._what} takes other parameters than its {len(indices)} "
+                f"ind{'ices' if len(indices) > 1 else 'ex'}: {error}",
+                span=self._span,
+                suggestion=f"take one index an extent: where=lambda {variables}: ...",
+            ) from None
+        except ValueError:
+            # A built-in function that does not say what it takes.
+            pass
         with self._trace.open_scope("merge") as scope:
             result = self._call(self._region.where)(*indices)
         predicate = as_predicate(result)
@@ -240,6 +254,8 @@ class RegionLoop:
                 raise CaptureError(f"{reason}, but {self._what} carries it", span=self._span)
             return None
         if isinstance(after, Tile):
+            if is_weak(after) and after.dtype != type.dtype and is_float(type.dtype):
+                after = adapted(after, type.dtype)
             value = value_of(after)
             if value.type == type:
                 return value
@@ -263,10 +279,18 @@ class RegionLoop:
             )
         span = after.value.span if isinstance(after, Tile) else self._span
         found = after.type if isinstance(after, Tile) else shown(after)
+        shape = getattr(after, "shape", ())
+        if shape != type.shape:
+            remedy = (
+                f"keep one shape: start from one of shape {shape}, such as "
+                f'{state.name} = tt.zeros({shape}, "{type.dtype}"), or reduce the update to {type.shape}'
+            )
+        else:
+            remedy = f'keep one type: convert with .astype("{type.dtype}"), or start from another'
         raise OperandError(
             f"{state.name!r} is {type} before {self._what} and {found} after one iteration",
             span=span,
-            suggestion=f'keep one type: convert with .astype("{type.dtype}"), or start from another',
+            suggestion=remedy,
         )
 
     def _substituted(
@@ -312,7 +336,9 @@ class RegionLoop:
     def _after_value(self, name: str, values: dict[str, Any]) -> Any:
         trace, line = self._trace, self._body.line
         if name in self._body.targets:
-            trace.vanished[name] = f"{name!r} is a variable of {self._what} and has no value after it"
+            reason = f"{name!r} is a variable of {self._what} and has no value after it"
+            trace.vanished[name] = reason
+            trace.remedies[reason] = "compute it from the extent, or carry what you need in a name of its own"
             return UNBOUND
         if name in values and self._after[name] is not UNBOUND:
             return values[name]
@@ -320,10 +346,16 @@ class RegionLoop:
         if before is not UNBOUND and same_object(before, self._after[name]):
             return before
         line = self._body.first_line.get(name, line)
-        trace.vanished[name] = (
+        reason = (
             f"{name!r} is assigned at line {line} inside {self._what} and is local to one iteration; "
             "to carry it out, assign it before the loop too"
         )
+        trace.vanished[name] = reason
+        after = self._after[name]
+        if isinstance(after, Tile):
+            trace.remedies[reason] = (
+                f'start from a tile before the loop: {name} = tt.zeros({after.shape}, "{after.dtype}")'
+            )
         return UNBOUND
 
 
@@ -333,6 +365,8 @@ def _remedy(keyword: str) -> str:
             return "leave points out with where= of the loop, or branch with `if`"
         case "return":
             return "assign the result to a name and return after the loop"
+        case "yield":
+            return "make a plain function of the generator, which returns tiles or stores them"
         case "while":
             return "loop with tt.serial and branch with `if`, or move the Python loop into a helper function"
         case "else of a loop":

@@ -5,8 +5,10 @@ Operations of the IR take equal shapes and dtypes, so everything implicit become
 
 from __future__ import annotations
 
+import difflib
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,12 +19,11 @@ from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace, require_trace
 from tvm_tile.ir.dtypes import (
+    DTYPES,
     STORAGE_ONLY,
     canonical_dtype,
     is_bool,
     is_float,
-    is_integer,
-    is_narrowing,
     numpy_dtype,
     promote,
 )
@@ -32,16 +33,19 @@ from tvm_tile.ir.typing import TypeFault, broadcast_shapes
 from tvm_tile.ir.values import TileType, Value
 
 __all__ = [
+    "adapted",
     "broadcast",
     "common_dtype",
     "converted",
     "dtype_argument",
     "filled",
     "is_number",
+    "is_weak",
+    "like_weak",
     "literal",
-    "storable",
     "tile_of",
     "value_of",
+    "weakened",
 ]
 
 _COMPARISONS = {
@@ -65,7 +69,12 @@ def dtype_argument(dtype: Any) -> str:
     try:
         return canonical_dtype(dtype)
     except TypeError as error:
-        raise OperandError(str(error), span=current_span()) from None
+        near = difflib.get_close_matches(str(dtype), DTYPES, 1)
+        raise OperandError(
+            str(error),
+            span=current_span(),
+            suggestion=f'did you mean "{near[0]}"?' if near else 'name one of them, such as "float32"',
+        ) from None
 
 
 def is_number(x: Any) -> bool:
@@ -77,7 +86,7 @@ def _strong_dtype(x: Any) -> str | None:
     """Dtype of an operand that has one; ``None`` for weak ints and floats."""
     match x:
         case Tile():
-            return x.dtype
+            return x.dtype if x.weak is None else None
         case IndexCompare():
             return "bool"
         case Index():
@@ -90,6 +99,13 @@ def _strong_dtype(x: Any) -> str | None:
             return None
     _refuse_operand(x)
     return None
+
+
+def is_weak(x: Any) -> bool:
+    """Whether an operand takes the dtype of what it meets: a Python number, an index, or a tile of such."""
+    if isinstance(x, Tile):
+        return x.weak is not None
+    return isinstance(x, Index) or (isinstance(x, (int, float)) and not isinstance(x, (bool, np.generic)))
 
 
 def _refuse_operand(x: Any) -> None:
@@ -121,7 +137,11 @@ def common_dtype(*operands: Any) -> str:
         There is none.
     """
     strong = [d for d in map(_strong_dtype, operands) if d is not None]
-    weak_float = any(isinstance(x, float) and not isinstance(x, np.generic) for x in operands)
+    weak_float = any(
+        is_float(x.dtype) if isinstance(x, Tile) else isinstance(x, float)
+        for x in operands
+        if is_weak(x) and not isinstance(x, Index)
+    )
     if not strong:
         return "float64" if weak_float else "int64"
     try:
@@ -152,7 +172,9 @@ def literal(x: Any, dtype: str) -> Number:
         try:
             return Number.of(float(value))
         except OverflowError:
-            raise OperandError(f"{value} does not fit {dtype}", span=span) from None
+            raise OperandError(
+                f"{value} does not fit {dtype}", span=span, suggestion="write it as a float, or as an inf"
+            ) from None
     if isinstance(value, float):
         raise OperandError(
             f"{value} is no {dtype}",
@@ -171,7 +193,7 @@ def literal(x: Any, dtype: str) -> Number:
         raise OperandError(
             f"{value} does not fit {dtype} ({info.min}..{info.max})",
             span=span,
-            suggestion=f'convert the tile to a wider dtype, such as .astype("{wider}")',
+            suggestion=f'write a number in that range, or use a wider dtype, such as .astype("{wider}")',
         )
     return Number.of(int(value))
 
@@ -259,6 +281,37 @@ def converted(tile: Tile, dtype: str) -> Tile:
     return tile.trace.emit(Cast, TileType(value.shape, dtype), operand=value)
 
 
+def adapted(tile: Tile, dtype: str) -> Tile:
+    """The tile as an operand of a dtype: converted, or if it is weak made of numbers of that dtype.
+
+    Raises
+    ------
+    OperandError
+        The dtype does not hold one of the numbers.
+    """
+    if tile.weak is None or tile.dtype == dtype or dtype in STORAGE_ONLY:
+        return converted(tile, dtype)
+    result = tile.weak(dtype)
+    name = tile.trace.names.get(tile.value.id)
+    if name is not None:
+        tile.trace.names.setdefault(result.value.id, name)
+    return result
+
+
+def weakened(make: Callable[[str], Tile], dtype: str) -> Tile:
+    """``make(dtype)`` as a weak tile; ``make`` is called again for other dtypes."""
+    with require_trace("a tile operation").provisionally():
+        tile = make(dtype)
+    return Tile(tile.trace, tile.value, make)
+
+
+def like_weak(tile: Tile, operation: Callable[[Tile], Tile]) -> Tile:
+    """An operation on a tile that keeps its dtype; the result is weak if the tile is."""
+    if tile.weak is None:
+        return operation(tile)
+    return weakened(lambda dtype: operation(adapted(tile, dtype)), tile.dtype)
+
+
 def broadcast(tile: Tile, shape: tuple[int, ...]) -> Tile:
     """The tile in a shape that NumPy's broadcasting gives.
 
@@ -280,43 +333,4 @@ def broadcast(tile: Tile, shape: tuple[int, ...]) -> Tile:
             span=current_span(),
             suggestion="insert axes with x[:, None], or reshape",
         )
-    return tile.trace.emit(Broadcast, TileType(shape, value.dtype), operand=value)
-
-
-def storable(x: Any, shape: tuple[int, ...], dtype: str, into: str) -> Tile:
-    """A value for memory, or for a state, of a shape and dtype: broadcast, and widened but never narrowed.
-
-    Raises
-    ------
-    OperandError
-        It would be narrowed, or does not broadcast.
-    """
-    if isinstance(x, Index):
-        return (
-            broadcast(converted(tile_of(x), dtype), shape)
-            if not is_bool(dtype)
-            else _narrowed(x, "int64", dtype, into)
-        )
-    if is_number(x) and not isinstance(x, (np.generic, np.ndarray)):
-        if isinstance(x, float) and not is_float(dtype):
-            return _narrowed(x, "float64", dtype, into)
-        if is_integer(_weak_dtype(x)) and is_bool(dtype):
-            return _narrowed(x, "int64", dtype, into)
-        return filled(require_trace("a tile operation"), shape, x, dtype)
-    tile = tile_of(x)
-    if is_narrowing(tile.dtype, dtype):
-        return _narrowed(tile, tile.dtype, dtype, into)
-    return broadcast(converted(tile, dtype), shape)
-
-
-def _weak_dtype(x: Any) -> str:
-    return "bool" if isinstance(x, bool) else "float64" if isinstance(x, float) else "int64"
-
-
-def _narrowed(x: Any, source: str, dtype: str, into: str) -> Tile:
-    what = x._describe() if isinstance(x, Operators) else repr(x)
-    raise OperandError(
-        f"{what} has dtype {source}, which {into} of dtype {dtype} cannot hold without narrowing",
-        span=current_span(),
-        suggestion=f'convert it explicitly with .astype("{dtype}")',
-    )
+    return like_weak(tile, lambda t: t.trace.emit(Broadcast, TileType(shape, t.dtype), operand=value_of(t)))

@@ -7,7 +7,15 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError, IllegalError, OperandError
 from tvm_tile.frontend.arithmetic import apply
-from tvm_tile.frontend.operands import broadcast, converted, dtype_argument, tile_of, value_of
+from tvm_tile.frontend.operands import (
+    broadcast,
+    converted,
+    dtype_argument,
+    is_weak,
+    tile_of,
+    value_of,
+    weakened,
+)
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.shape import normalized_axis, reshaped
 from tvm_tile.frontend.tile import Tile
@@ -235,7 +243,9 @@ def _axes(tile: Tile, axis: Any) -> tuple[int, ...]:
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(sorted(normalized_axis(a, tile.ndim, tile._describe()) for a in given))
     if len(set(axes)) != len(axes):
-        raise OperandError(f"axis={axis!r} names an axis twice", span=current_span())
+        raise OperandError(
+            f"axis={axis!r} names an axis twice", span=current_span(), suggestion="name each axis once"
+        )
     return axes
 
 
@@ -247,6 +257,7 @@ def _where(tile: Tile, where: Any) -> Tile:
 def _reduced(x: Any, combiner: str, axis: Any, keepdims: bool, where: Any, dtype: Any, policy: Any) -> Tile:
     policy = check_policy_name(policy)
     tile = tile_of(x)
+    weak = is_weak(tile)
     mask = None if where is None else _where(tile, where)
     wanted = None if dtype is None else dtype_argument(dtype)
     arithmetic = combiner in ("add", "multiply")
@@ -276,7 +287,10 @@ def _reduced(x: Any, combiner: str, axis: Any, keepdims: bool, where: Any, dtype
         policy=policy,
         where=_optional(mask),
     )
-    return converted(reshaped(reduced, final), result if wanted is None else wanted)
+    total = converted(reshaped(reduced, final), result if wanted is None else wanted)
+    if weak and wanted is None and is_float(total.dtype):
+        return weakened(lambda other: converted(total, other), total.dtype)
+    return total
 
 
 def _optional(mask: Tile | None) -> Value | None:

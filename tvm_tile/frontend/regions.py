@@ -77,7 +77,7 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
             raise CaptureError(
                 f"the extent of tt.{kind} is an integer, not {what}",
                 span=span,
-                suggestion="use an int, an index or an integer scalar tile, such as tt.cdiv(n, 16)",
+                suggestion=_extent_remedy(kind, extent),
             )
         if isinstance(extent, Tile):
             value_of(extent)
@@ -91,6 +91,16 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
             )
         checked.append(expression)
     return Region(kind, tuple(checked), where, options, span)
+
+
+def _extent_remedy(kind: str, extent: Any) -> str:
+    if isinstance(extent, (tuple, list)):
+        return f"write each extent as an argument: tt.{kind}({', '.join(f'{n!r:.20}' for n in extent)})"
+    if isinstance(extent, Operators) and getattr(extent, "shape", ()) != ():
+        return "use an extent of its shape, such as X.shape[0]"
+    if isinstance(extent, float):
+        return "divide with // or tt.cdiv to get an int"
+    return "use an int, an index or an integer scalar tile, such as tt.cdiv(n, 16)"
 
 
 def parallel(*extents: Any, where: Callable[..., Any] | None = None, bind: str | None = None) -> Region:

@@ -12,11 +12,14 @@ from tvm_tile.frontend.convert import callable_for_capture
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.loops import PythonLoop, RegionLoop
 from tvm_tile.frontend.positions import current_span
-from tvm_tile.frontend.regions import Region
+from tvm_tile.frontend.regions import Region, parallel, pipeline, reduce, serial
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import Scope, active_trace, require_trace
 
 __all__ = ["Runtime", "prepared"]
+
+
+_REGIONS = (parallel, pipeline, reduce, serial)
 
 
 def prepared(function: Any) -> Any:
@@ -48,6 +51,12 @@ class Runtime:
         if isinstance(iterable, Region):
             trace = require_trace(f"tt.{iterable.kind}")
             return RegionLoop(trace, iterable, self._bodies[number], self._place, prepared)
+        if any(iterable is region for region in _REGIONS):
+            raise CaptureError(
+                f"tt.{iterable.__name__} is not called",
+                span=current_span(),
+                suggestion=f"give it an extent: tt.{iterable.__name__}(n)",
+            )
         return PythonLoop(iterable)
 
     def branch(self, condition: Any, number: int) -> PythonBranch | TileBranch:

@@ -8,10 +8,11 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend import operands
+from tvm_tile.frontend.constructs import called_name
 from tvm_tile.frontend.index import Index
-from tvm_tile.frontend.operands import tile_of, value_of
+from tvm_tile.frontend.operands import like_weak, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
-from tvm_tile.frontend.tile import Tile
+from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.ir.ops import Reshape, Transpose
 from tvm_tile.ir.values import TileType
 
@@ -46,11 +47,25 @@ def shape_argument(shape: Any, *, free: bool = False) -> tuple[int, ...]:
         try:
             extent = operator.index(item)
         except TypeError:
-            raise CaptureError(f"extent {item!r} is no int", span=current_span()) from None
+            described = item._describe() if isinstance(item, Operators) else f"{item!r:.60}"
+            raise CaptureError(
+                f"extent {described} is no int",
+                span=current_span(),
+                suggestion=f"write a whole number, such as {_whole(item)}",
+            ) from None
         if extent < 0 and not (free and extent == -1):
-            raise CaptureError(f"extent {extent} is negative", span=current_span())
+            raise CaptureError(
+                f"extent {extent} is negative", span=current_span(), suggestion="use an extent of 0 or more"
+            )
         extents.append(extent)
     return tuple(extents)
+
+
+def _whole(item: Any) -> str:
+    try:
+        return str(int(float(item)))
+    except (TypeError, ValueError, OverflowError, CaptureError):
+        return "16"
 
 
 def normalized_axis(axis: Any, rank: int, what: str) -> int:
@@ -63,10 +78,22 @@ def normalized_axis(axis: Any, rank: int, what: str) -> int:
     """
     try:
         number = operator.index(axis)
-    except TypeError:
-        raise OperandError(f"axis {axis!r} of {what} is no int", span=current_span()) from None
+    except (TypeError, CaptureError):
+        span = current_span()
+        shown = axis._describe() if isinstance(axis, Operators) else f"{axis!r:.60}"
+        name = called_name(span)
+        remedy = "give an int, such as axis=0; contributions are left out by where=, a bool tile"
+        if name in ("max", "min") and isinstance(axis, (float, Operators)):
+            remedy = f"use tt.{name}imum for the {name} of two values"
+        elif isinstance(axis, (tuple, list)):
+            remedy = f"tt.{name} takes one axis; leave it out for the flattened tile, or tt.reshape first"
+        raise OperandError(f"the axis {shown} of {what} is no int", span=span, suggestion=remedy) from None
     if not -rank <= number < rank:
-        raise OperandError(f"{what} has {rank} axes and no axis {number}", span=current_span())
+        raise OperandError(
+            f"{what} has {rank} ax{'i' if rank == 1 else 'e'}s and no axis {number}",
+            span=current_span(),
+            suggestion=f"use an axis from {-rank} to {rank - 1}" if rank else "leave axis out",
+        )
     return number % rank
 
 
@@ -100,8 +127,11 @@ def transpose(x: Any, axes: Any = None) -> Tile:
             suggestion="name every axis once",
         )
     shape = tuple(tile.shape[axis] for axis in permutation)
-    return tile.trace.emit(
-        Transpose, TileType(shape, tile.dtype), operand=value_of(tile), permutation=permutation
+    return like_weak(
+        tile,
+        lambda t: t.trace.emit(
+            Transpose, TileType(shape, t.dtype), operand=value_of(t), permutation=permutation
+        ),
     )
 
 
@@ -140,7 +170,7 @@ def reshaped(tile: Tile, shape: tuple[int, ...]) -> Tile:
     """The tile in a shape of the same size."""
     if shape == tile.shape:
         return tile
-    return tile.trace.emit(Reshape, TileType(shape, tile.dtype), operand=value_of(tile))
+    return like_weak(tile, lambda t: t.trace.emit(Reshape, TileType(shape, t.dtype), operand=value_of(t)))
 
 
 def broadcast_to(x: Any, shape: Any) -> Tile:

@@ -13,7 +13,7 @@ from types import CodeType, FunctionType
 from tvm_tile.errors import CaptureError
 from tvm_tile.ir.span import Span
 
-__all__ = ["Definition", "SourceNotFoundError", "definition_in_text", "definition_of"]
+__all__ = ["Definition", "SourceNotFoundError", "definition_in_text", "definition_of", "parse_text"]
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
@@ -111,6 +111,7 @@ def definition_in_text(function: FunctionType, text: str) -> Definition:
         raise CaptureError(
             f"source= is no Python: {error.msg}",
             span=Span(file, line, error.offset or 1, line, (error.offset or 1) + 1),
+            suggestion="pass the text of the function as it is in its file, from its `def` or decorators on",
         ) from error
     path = tuple(part for part in function.__qualname__.split(".") if part != "<locals>")
     found = [d for d in definitions if _matches(d, code)]
@@ -143,12 +144,19 @@ def _matches(definition: Definition, code: CodeType) -> bool:
 def _definitions(file: str, text: str) -> list[Definition]:
     known = _parsed.get(file)
     if known is None or known[0] != text:
-        known = (text, list(_walk(file, _parse(text), (), None)))
+        known = (text, list(_walk(file, parse_text(text), (), None)))
         _parsed[file] = known
     return known[1]
 
 
-def _parse(text: str) -> ast.Module:
+def parse_text(text: str) -> ast.Module:
+    """The syntax tree of a text, which may be indented as a whole; positions are those of the text.
+
+    Raises
+    ------
+    SyntaxError
+        It is no Python.
+    """
     try:
         return ast.parse(text)
     except IndentationError:
@@ -161,7 +169,7 @@ def _parse(text: str) -> ast.Module:
 def _block(file: str, lines: list[str], code: CodeType) -> list[Definition]:
     block = "".join(inspect.getblock(lines[code.co_firstlineno - 1 :]))
     try:
-        tree = _parse(block)
+        tree = parse_text(block)
     except SyntaxError as error:
         raise SourceNotFoundError(
             f"the text of {code.co_name} in {file!r} is no Python: {error.msg}"

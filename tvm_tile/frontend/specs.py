@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import operator
 import re
 from dataclasses import dataclass
@@ -10,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import ArgumentError
-from tvm_tile.ir.dtypes import STORAGE_ONLY, canonical_dtype, is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.frontend.positions import current_span
+from tvm_tile.ir.dtypes import (
+    DTYPES,
+    STORAGE_ONLY,
+    canonical_dtype,
+    is_bool,
+    is_float,
+    is_integer,
+    numpy_dtype,
+)
 from tvm_tile.ir.values import Memory
 
 __all__ = ["Scalar", "Spec", "check_scalar", "memory_of", "scalar_dtype", "spec"]
@@ -73,7 +83,9 @@ def _dtype(dtype: Any, what: str) -> str:
     try:
         return canonical_dtype(dtype)
     except TypeError as error:
-        raise ArgumentError(f"{what}: {error}", suggestion="convert it with astype") from None
+        near = difflib.get_close_matches(str(dtype), DTYPES, 1)
+        remedy = f'did you mean "{near[0]}"?' if near else "convert it with astype"
+        raise ArgumentError(f"{what}: {error}", suggestion=remedy) from None
 
 
 class Scalar:
@@ -86,9 +98,7 @@ class Scalar:
     """
 
     def __init__(self, dtype: Any) -> None:
-        self.dtype = canonical_dtype(dtype)
-        if self.dtype in STORAGE_ONLY:
-            raise TypeError(f"a scalar cannot have dtype {self.dtype}")
+        self.dtype = _scalar_dtype(dtype)
 
     def __class_getitem__(cls, dtype: Any) -> Scalar:
         return cls(dtype)
@@ -97,7 +107,28 @@ class Scalar:
         return f'Scalar["{self.dtype}"]'
 
 
-_WRITTEN = re.compile(r"""(?:\w+\s*\.\s*)*Scalar\s*\[\s*["']?([\w.]+)["']?\s*\]""")
+def _scalar_dtype(dtype: Any) -> str:
+    known = ", ".join(name for name in DTYPES if name not in STORAGE_ONLY)
+    try:
+        # NumPy takes None for float64.
+        name = "" if dtype is None else canonical_dtype(dtype)
+    except TypeError:
+        name = ""
+    if not name or name in STORAGE_ONLY:
+        raise ArgumentError(
+            f"a tt.Scalar has one of the dtypes {known}, not {dtype!r:.60}",
+            span=current_span(),
+            suggestion=f'such as tt.Scalar["{_close(dtype, known)}"]',
+        )
+    return name
+
+
+def _close(dtype: Any, known: str) -> str:
+    near = difflib.get_close_matches(str(dtype), known.split(", "), 1)
+    return near[0] if near else "float32"
+
+
+_WRITTEN = re.compile(r"""(?:\w+\s*\.\s*)*Scalar(?:\s*\[\s*["']?([\w.]+)["']?\s*\])?""")
 
 
 def scalar_dtype(annotation: Any, namespace: dict[str, Any]) -> str | None:
@@ -112,8 +143,8 @@ def scalar_dtype(annotation: Any, namespace: dict[str, Any]) -> str | None:
 
     Raises
     ------
-    TypeError
-        The dtype is unknown.
+    ArgumentError
+        The dtype is unknown, or not given.
     """
     if isinstance(annotation, str):
         try:
@@ -121,7 +152,11 @@ def scalar_dtype(annotation: Any, namespace: dict[str, Any]) -> str | None:
         except (NameError, AttributeError, SyntaxError):
             # Names of an enclosing function are not in reach; the spelling still tells.
             written = _WRITTEN.fullmatch(annotation.strip())
-            return None if written is None else canonical_dtype(written[1])
+            if written is None:
+                return None
+            annotation = Scalar if written[1] is None else Scalar(written[1])
+    if annotation is Scalar:
+        raise ArgumentError("a tt.Scalar needs a dtype", suggestion='annotate it tt.Scalar["float32"]')
     return annotation.dtype if isinstance(annotation, Scalar) else None
 
 
@@ -166,7 +201,9 @@ def _numpy(name: str, array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], str
     if array.dtype.names is not None or array.dtype.hasobject:
         raise ArgumentError(
             f"argument {name} has dtype {array.dtype}, which is no number",
-            suggestion="pass one array a field",
+            suggestion="pass one array a field"
+            if array.dtype.names is not None
+            else f"convert it to numbers: {name}.astype(numpy.float32)",
         )
     if not array.dtype.isnative:
         raise ArgumentError(

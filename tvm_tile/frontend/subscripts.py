@@ -8,10 +8,10 @@ import numpy as np
 
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend.index import Index, index_expression
-from tvm_tile.frontend.operands import value_of
+from tvm_tile.frontend.operands import like_weak, value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.shape import reshaped, shape_argument
-from tvm_tile.frontend.tile import Tile
+from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import require_trace
 from tvm_tile.ir.index import IndexConst, IndexExpr, constant_of, sub
 from tvm_tile.ir.ops import Extract, Point, Slice, Subscript, subscript_shape
@@ -41,7 +41,12 @@ class ds:  # noqa: N801 named as in JAX Pallas
 
     def __init__(self, start: Any, size: Any) -> None:
         if index_expression(start) is None:
-            raise CaptureError(f"the start of tt.ds is an integer, not {start!r}", span=current_span())
+            shown = start._describe() if isinstance(start, Operators) else f"{start!r:.60}"
+            raise CaptureError(
+                f"the start of tt.ds is an integer, not {shown}",
+                span=current_span(),
+                suggestion=_integer_remedy(start),
+            )
         (self.size,) = shape_argument((size,))
         self.start = start
 
@@ -76,11 +81,19 @@ def resolve_subscripts(
     dots = [k for k, item in enumerate(items) if item is Ellipsis]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(shape):
+        name = what.split("'")[1] if "'" in what else "x"
+        dims = ", ".join(["0"] * len(shape))
         raise OperandError(
-            f"{used} subscripts for {what} with {len(shape)} axes of shape {shape}", span=current_span()
+            f"{used} subscript{'s' if used > 1 else ''} for {what} with {len(shape)} axes of shape {shape}",
+            span=current_span(),
+            suggestion=f"give one subscript an axis: {name}[{dims}]"
+            if shape
+            else f"it is a scalar: write {name}[()]",
         )
     if len(dots) > 1:
-        raise OperandError("a subscript has one `...` at most", span=current_span())
+        raise OperandError(
+            "a subscript has one `...` at most", span=current_span(), suggestion="write `:` for single axes"
+        )
     rest = (slice(None),) * (len(shape) - used)
     at = dots[0] if dots else len(items)
     items = (*items[:at], *rest, *items[at + 1 :])
@@ -117,10 +130,29 @@ def _subscript(item: Any, extent: int, what: str) -> Subscript:
         case _ if index_expression(item) is not None:
             return Point(_checked(item))
     description = item._describe() if isinstance(item, Tile) else repr(item)
-    hint = "select one element an instance of a region loop, or mask with tt.where"
+    hint = _subscript_remedy(item)
     raise OperandError(
         f"{description:.80} cannot be a subscript of {what}", span=current_span(), suggestion=hint
     )
+
+
+def _subscript_remedy(item: Any) -> str:
+    if isinstance(item, Tile) and item.shape:
+        if item.dtype == "bool":
+            return "select with tt.where, or store with a mask: A.at[:].store(value, mask=m)"
+        return "select one element an instance of a region loop: for i in tt.serial(n): ... A[t[i]]"
+    if isinstance(item, (list, np.ndarray)):
+        return "loop over the positions with a Python `for`, or write tt.ds(start, size) for a range"
+    return _integer_remedy(item)
+
+
+def _integer_remedy(item: Any) -> str:
+    """What to write where an integer is asked for and something else was given."""
+    if isinstance(item, (float, Tile)) and (not isinstance(item, Tile) or item.dtype.startswith("float")):
+        return 'divide with // to get an integer (/ gives a float), or convert with .astype("int32")'
+    if isinstance(item, Operators) and not isinstance(item, Tile) and getattr(item, "shape", ()) != ():
+        return "load one element of it first, such as A[0]"
+    return "use an int, an index, an integer scalar tile, `:` or tt.ds(start, size)"
 
 
 def _checked(x: Any) -> IndexExpr:
@@ -137,7 +169,8 @@ def _checked(x: Any) -> IndexExpr:
         trace.check_index(x.expression)
     expression = index_expression(x)
     if expression is None:
-        raise OperandError(f"{x!r:.60} is no index", span=current_span())
+        shown = x._describe() if isinstance(x, Operators) else f"{x!r:.60}"
+        raise OperandError(f"{shown} is no index", span=current_span(), suggestion=_integer_remedy(x))
     return expression
 
 
@@ -147,7 +180,9 @@ def _slice(item: slice, extent: int, what: str) -> Slice:
         try:
             first, last, by = item.indices(extent)
         except ValueError as error:
-            raise OperandError(str(error), span=current_span()) from None
+            raise OperandError(
+                str(error), span=current_span(), suggestion="use a step other than 0"
+            ) from None
         return Slice(IndexConst(first), len(range(first, last, by)), by)
     step = 1 if item.step is None else item.step
     start = IndexConst(0) if item.start is None else _checked(item.start)
@@ -176,6 +211,11 @@ def extract(tile: Tile, given: Any) -> Tile:
         for s, n in zip(subscripts, value.shape, strict=True)
     )
     if not whole:
-        taken = TileType(subscript_shape(subscripts), value.dtype)
-        tile = tile.trace.emit(Extract, taken, operand=value, subscripts=subscripts)
+        taken = subscript_shape(subscripts)
+        tile = like_weak(
+            tile,
+            lambda t: t.trace.emit(
+                Extract, TileType(taken, t.dtype), operand=value_of(t), subscripts=subscripts
+            ),
+        )
     return reshaped(tile, shape)

@@ -7,9 +7,10 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend.index import IndexCompare
-from tvm_tile.frontend.operands import broadcast, is_number, literal, storable, tile_of, value_of
+from tvm_tile.frontend.operands import broadcast, is_number, literal, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.shape import reshaped
+from tvm_tile.frontend.stores import storable
 from tvm_tile.frontend.subscripts import resolve_subscripts
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace, require_trace
@@ -171,7 +172,11 @@ class Ref:
 
     def _check_bounds(self, bounds: Any) -> None:
         if bounds not in _BOUNDS:
-            raise CaptureError(f"bounds={bounds!r} is not one of {', '.join(_BOUNDS)}", span=current_span())
+            raise CaptureError(
+                f"bounds={bounds!r} is not one of {', '.join(_BOUNDS)}",
+                span=current_span(),
+                suggestion='leave it out for the default, "fill"',
+            )
 
     def _mask(self, mask: Any) -> Value | None:
         if mask is None:

@@ -8,6 +8,8 @@ from tvm_tile.errors import CaptureError
 from tvm_tile.frontend.positions import current_span
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tvm_tile.frontend.trace import Trace
     from tvm_tile.ir.values import TileType, Value
 
@@ -19,28 +21,6 @@ def _apply(fn: str, *operands: Any) -> Any:
     from tvm_tile.frontend.arithmetic import apply
 
     return apply(fn, *operands)
-
-
-# Of NumPy's functions, those that are operators.
-_UFUNCS = {
-    **{
-        name: name
-        for name in (
-            *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power"),
-            *(
-                "left_shift",
-                "right_shift",
-                "equal",
-                "not_equal",
-                "less",
-                "less_equal",
-                "greater",
-                "greater_equal",
-            ),
-        )
-    },
-    **{f"bitwise_{name}": name for name in ("and", "or", "xor")},
-}
 
 
 class Operators:
@@ -173,19 +153,48 @@ class Operators:
         raise CaptureError(f"{self._describe()} {use}", span=current_span(), suggestion=suggestion)
 
     def __bool__(self) -> bool:
+        from tvm_tile.frontend.constructs import truth_remedy
+
+        span = current_span()
+        found = truth_remedy(span)
+        if found is not None:
+            self._refuse(f"has no truth value during capture, which {found[0]}", found[1])
+        if span is not None and not span.excerpt():
+            self._refuse(
+                "has no truth value during capture, and this function has no source text, so Python runs "
+                "its `if`, `while`, `and`, `or` and `not`",
+                "define it in a file or a notebook cell, or select with tt.where and join with & | ~",
+            )
         self._refuse(
             "has no truth value during capture",
-            "branch with a plain `if`, select with tt.where, and join conditions with & | ~ "
-            "(not `and`, `or`, `not` or a chained comparison)",
+            "branch with a plain `if`, select with tt.where, and join conditions with & | ~",
         )
 
     def __int__(self) -> int:
-        self._refuse("is no Python int during capture", 'convert with .astype("int32")')
+        self._refuse("is no Python int during capture", self._called('convert with .astype("int32")'))
 
     def __float__(self) -> float:
         self._refuse(
-            "is no Python float during capture", 'use the tt functions, and convert with .astype("float32")'
+            "is no Python float during capture",
+            self._called('use the tt functions, and convert with .astype("float32")'),
         )
+
+    def _called(self, otherwise: str) -> str:
+        """The counterpart of the function that is called here, as of math, or else another remedy."""
+        from tvm_tile.frontend.constructs import called_name
+        from tvm_tile.frontend.counterparts import function_remedy
+
+        name = called_name(current_span())
+        remedy = function_remedy(name) if name is not None else ""
+        return remedy if remedy.startswith("use ") else otherwise
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            self._refuse(
+                f"has no digits during capture for the format {spec!r}",
+                'store it to a tensor and print that after the call; a plain f"{x}" shows shape and dtype',
+            )
+        return str(self)
 
     def __complex__(self) -> complex:
         self._refuse("is no Python complex during capture", "split it into real tiles")
@@ -209,7 +218,8 @@ class Operators:
 
     def __iter__(self) -> Any:
         self._refuse(
-            "cannot be iterated over", "loop over its indices with tt.serial, or use a tile operation"
+            "cannot be iterated over",
+            self._called("loop over its indices with tt.serial, or use a tile operation"),
         )
 
     def __len__(self) -> int:
@@ -220,13 +230,27 @@ class Operators:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         # A NumPy scalar on the left comes by here.
-        name = _UFUNCS.get(ufunc.__name__)
-        if name is not None and method == "__call__" and not options:
-            return _apply(name, *inputs)
-        return self._refuse(
-            f"cannot go through NumPy's {ufunc.__name__}",
-            f"use the functions of tt, such as tt.{ufunc.__name__}",
-        )
+        from tvm_tile.frontend.counterparts import UFUNCS, function_remedy, reduction_remedy
+
+        name = UFUNCS.get(ufunc.__name__)
+        if method == "__call__" and not options:
+            if name is not None:
+                return _apply(name, *inputs)
+            if ufunc.__name__ == "matmul":
+                return inputs[0] @ inputs[1]
+        what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+        remedy = function_remedy(ufunc.__name__) if method == "__call__" else reduction_remedy(ufunc.__name__)
+        if options and name is not None:
+            what = f"{what} with {', '.join(options)}"
+        return self._refuse(f"cannot go through NumPy's {what}", remedy)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
+        from tvm_tile.frontend.counterparts import PLAIN_FUNCTIONS, function_remedy
+
+        name = function.__name__
+        if name in PLAIN_FUNCTIONS and len(args) == 1 and not options:
+            return PLAIN_FUNCTIONS[name](args[0])
+        return self._refuse(f"cannot go through NumPy's {name}", function_remedy(name))
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         self._refuse("cannot become a NumPy array during capture", "use the tt functions in place of NumPy's")
@@ -241,13 +265,17 @@ class Tile(Operators):
     ----------
     value
         The value in the program.
+    weak
+        Makes the tile again in another dtype, if it comes from Python numbers alone; else ``None``. As a
+        number does, it takes the dtype of what it meets.
     """
 
-    __slots__ = ("trace", "value")
+    __slots__ = ("trace", "value", "weak")
 
-    def __init__(self, trace: Trace, value: Value) -> None:
+    def __init__(self, trace: Trace, value: Value, weak: Callable[[str], Tile] | None = None) -> None:
         self.trace = trace
         self.value = value
+        self.weak = weak
 
     @property
     def type(self) -> TileType:

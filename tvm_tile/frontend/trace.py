@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.ir.index import IndexExpr, Predicate, free_values
-from tvm_tile.ir.ops import Op, Store
+from tvm_tile.ir.ops import Elementwise, Iota, Mma, Op, Store
 from tvm_tile.ir.regions import Block, If, Statement
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.typing import TypeFault, expected_type
@@ -73,6 +73,12 @@ class Trace:
         Python names of values by id; the first name a value gets stays.
     vanished
         Why a name that a region or a branch unbound cannot be read any more, by name.
+    remedies
+        What to do about a reason in ``vanished``, where that is particular.
+    constants
+        Values of the kernel's compile-time constants, for messages.
+    provisional
+        Ids of what made weak tiles in their own dtype; it is dropped where only other dtypes are asked for.
     texts
         Source texts that kernels were given, by the file name of their code; helpers are looked up there too.
     """
@@ -84,7 +90,10 @@ class Trace:
         self.scope = self.root
         self.names: dict[int, str] = {}
         self.vanished: dict[str, str] = {}
+        self.remedies: dict[str, str] = {}
         self.texts: list[tuple[str, str]] = []
+        self.constants: dict[str, Any] = {}
+        self.provisional: set[int] = set()
         self._defined_in: dict[int, Scope] = {}
         self._count = 0
 
@@ -96,6 +105,13 @@ class Trace:
             yield self
         finally:
             _active.reset(token)
+
+    @contextmanager
+    def provisionally(self) -> Iterator[None]:
+        """Mark what is emitted as :attr:`provisional`."""
+        first = self._count
+        yield
+        self.provisional.update(range(first, self._count))
 
     @contextmanager
     def open_scope(self, kind: str) -> Iterator[Scope]:
@@ -149,7 +165,7 @@ class Trace:
         try:
             expected = expected_type(op)
         except TypeFault as fault:
-            raise OperandError(str(fault), span=span) from None
+            raise OperandError(str(fault), span=span, suggestion=_fitting(op)) from None
         if expected != type:
             raise AssertionError(f"{op} gives {expected}, not {type}")
         self.append(op)
@@ -180,9 +196,41 @@ class Trace:
             self.check_visible(value)
 
 
+def _fitting(op: Op) -> str:
+    """One thing to try where the operands of an operation do not fit it."""
+    match op:
+        case Mma(a=a, b=b):
+            if len(a.shape) < 2 or len(b.shape) < 2:
+                return "use tt.matmul, which takes vectors, or make matrices with x[None, :] and y[:, None]"
+            return (
+                "a is (..., M, K), b (..., K, N) and acc (..., M, N); "
+                f"here K is {a.shape[-1]} and {b.shape[-2]}, M {a.shape[-2]} and N {b.shape[-1]}: "
+                "take parts of fitting sizes, or tt.transpose"
+            )
+        case Elementwise(operands=(first, *_)) if first.dtype == "bool":
+            return 'use ~ & | ^ on truth values, or convert with .astype("int32")'
+        case Elementwise(fn="and" | "or" | "xor" | "invert"):
+            return "compare first, so that both sides are bool: (x > 0) & (y > 0)"
+        case Elementwise(operands=(first, *_)):
+            other = "int32" if first.dtype.startswith(("float", "bfloat")) else "float32"
+            return f'convert with .astype("{other}")'
+        case Iota():
+            return "make each axis with tt.iota(n, dtype), joined as rows[:, None] and columns[None, :]"
+    return "give operands whose shapes and dtypes fit, by .astype and x[:, None]"
+
+
 def active_trace() -> Trace | None:
     """The trace that is being captured in this thread, if any."""
     return _active.get()
+
+
+def _called(what: str, span: Span | None) -> str:
+    """The language's function that is called at a place, or else what asks for a capture."""
+    import tvm_tile.frontend as language
+    from tvm_tile.frontend.constructs import called_name
+
+    name = called_name(span)
+    return next((f"tt.{each}" for each in (name, what) if each in language.__all__), what)
 
 
 def require_trace(what: str) -> Trace:
@@ -195,9 +243,10 @@ def require_trace(what: str) -> Trace:
     """
     trace = _active.get()
     if trace is None:
+        span = current_span()
         raise CaptureError(
-            f"{what} is only meaningful while a kernel is captured",
-            span=current_span(),
+            f"{_called(what, span)} is only meaningful while a kernel is captured",
+            span=span,
             suggestion="move it into a function decorated with tt.kernel",
         )
     return trace

@@ -129,12 +129,14 @@ def _parallel_faults(region: Parallel) -> Iterator[Fault]:
     for k, value in enumerate(region.yields):
         reason = "its indices" if value in by_index else "a load in it" if value in by_load else None
         if reason is not None:
-            named = region.args[k] if k < len(region.args) else value
+            state = region.args[k] if k < len(region.args) else value
+            name = repr(state.name) if state.name else str(state)
             yield Fault(
-                f"{named.name or named} is assigned as a whole by every instance of the parallel region "
-                f"over {_names(region)}, but its value {value} depends on {reason}",
+                f"{name} is assigned as a whole by every instance of the parallel region "
+                f"over {_names(region)}, but its value depends on {reason}",
                 value.span or region.span, "competing whole-tile writes",
-                "store each instance's own part, or accumulate in a tt.reduce region",
+                "store each instance's own part, or accumulate in a tt.reduce region; "
+                "or use another name if this value is local to the loop",
             )
 
 
@@ -223,5 +225,5 @@ def _ops(block: Block) -> Iterator[Op]:
 
 def _effect(op: Op, verb: str, where: str, remedy: str) -> Fault:
     effects = effects_of(op)
-    memories = ", ".join(sorted(str(m) for m in (effects.writes or effects.reads)))
+    memories = ", ".join(sorted(repr(m.name) for m in (effects.writes or effects.reads)))
     return Fault(f"{where} {verb} memory {memories}", op.span, "effects", f"use {remedy}")

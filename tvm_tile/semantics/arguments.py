@@ -53,7 +53,8 @@ def bind_arguments(program: Program, given: Sequence[Any]) -> Arguments:
     if len(given) != len(program.params):
         names = ", ".join(p.name or str(p) for p in program.params)
         raise ArgumentError(
-            f"{program.name} takes {len(program.params)} arguments ({names}), not {len(given)}"
+            f"{program.name} takes {len(program.params)} arguments ({names}), not {len(given)}",
+            suggestion=f"pass one array or number each for {names}; constants are in the program already",
         )
     written = {memory.name for memory in program.writes}
     arrays: dict[str, Array] = {}
@@ -76,11 +77,17 @@ def _scalar(param: Value, argument: Any) -> Array:
         try:
             return cast(np.asarray(float(argument)), dtype)
         except OverflowError:
-            raise ArgumentError(f"argument {name} expects {dtype}, which does not hold {argument}") from None
+            raise ArgumentError(
+                f"argument {name} expects {dtype}, which does not hold {argument}",
+                suggestion=f"pass a number that {dtype} holds, or annotate {name} with a wider dtype",
+            ) from None
     if is_integer(dtype) and isinstance(argument, numbers.Integral) and not isinstance(argument, bool):
         info = np.iinfo(numpy_dtype(dtype))
         if not info.min <= int(argument) <= info.max:
-            raise ArgumentError(f"argument {name} expects {dtype}, which does not hold {argument}")
+            raise ArgumentError(
+                f"argument {name} expects {dtype}, which does not hold {argument}",
+                suggestion=f"pass a number from {info.min} to {info.max}, or give {name} a wider dtype",
+            )
         return np.asarray(int(argument), dtype=numpy_dtype(dtype))
     raise ArgumentError(
         f"argument {name} expects a {dtype} scalar, got {argument!r} ({type(argument).__name__})",
@@ -98,7 +105,10 @@ def _is_real(argument: Any) -> bool:
 def _tensor(param: Memory, argument: Any, *, written: bool) -> Array:
     array = _view_of(param, argument, written=written)
     if array.shape != param.shape:
-        raise ArgumentError(f"argument {param.name} expects shape {param.shape}, got {array.shape}")
+        raise ArgumentError(
+            f"argument {param.name} expects shape {param.shape}, got {array.shape}",
+            suggestion=f"pass an array of shape {param.shape}, or trace the kernel for {array.shape}",
+        )
     if array.dtype != numpy_dtype(param.dtype):
         raise ArgumentError(
             f"argument {param.name} expects dtype {param.dtype}, got {array.dtype}",

@@ -1,0 +1,104 @@
+"""Functions of Python and NumPy that have a counterpart in the language, and what to use for others.
+
+NumPy's ufuncs on tiles are the language's own functions where there is one; a NumPy scalar as the left
+operand comes that way too. All other NumPy functions are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["METHODS", "PLAIN_FUNCTIONS", "UFUNCS", "function_remedy", "reduction_remedy"]
+
+_SAME = (
+    *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "negative"),
+    *("left_shift", "right_shift", "equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+    *("exp", "exp2", "log", "log2", "sqrt", "sin", "cos", "tanh", "floor", "ceil"),
+    *("maximum", "minimum", "isnan", "isinf", "invert"),
+)
+
+#: From names of ufuncs to elementwise functions.
+UFUNCS = {
+    **{name: name for name in _SAME},
+    **{f"bitwise_{name}": name for name in ("and", "or", "xor")},
+    "absolute": "abs",
+    "rint": "round",
+}
+
+#: Reductions of the language, which NumPy has as methods of arrays too.
+METHODS = ("sum", "prod", "max", "min", "any", "all", "mean", "argmax", "argmin")
+
+#: NumPy functions of what is known during capture.
+PLAIN_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "shape": lambda x: x.shape,
+    "ndim": lambda x: x.ndim,
+    "size": lambda x: x.size,
+}
+
+_REDUCING = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_or": "any",
+    "logical_and": "all",
+    "bitwise_or": "any",
+    "bitwise_and": "all",
+}
+
+_OTHERS = {
+    "amax": "tt.max",
+    "amin": "tt.min",
+    "absolute": "tt.abs",
+    "fabs": "tt.abs",
+    "rint": "tt.round",
+    "logical_and": "(x != 0) & (y != 0)",
+    "logical_or": "(x != 0) | (y != 0)",
+    "logical_xor": "(x != 0) ^ (y != 0)",
+    "logical_not": "x == 0",
+    "square": "x * x",
+    "reciprocal": "1.0 / x",
+    "positive": "x itself",
+    "sign": "tt.where(x > 0, 1, tt.where(x < 0, -1, 0))",
+    "isfinite": "~(tt.isnan(x) | tt.isinf(x))",
+    "fmax": "tt.maximum, which lets NaN win",
+    "fmin": "tt.minimum, which lets NaN win",
+    "expm1": "tt.exp(x) - 1",
+    "log1p": "tt.log(1 + x)",
+    "log10": "tt.log(x) * (1 / math.log(10))",
+    "tan": "tt.sin(x) / tt.cos(x)",
+    "clip": "tt.minimum(tt.maximum(x, low), high)",
+    "dot": "tt.matmul",
+    "zeros_like": "tt.zeros(x.shape, x.dtype)",
+    "ones_like": "tt.ones(x.shape, x.dtype)",
+    "full_like": "tt.full(x.shape, value, x.dtype)",
+    "empty_like": "tt.zeros(x.shape, x.dtype)",
+    "expand_dims": "x[:, None]",
+    "squeeze": "tt.reshape",
+    "ravel": "tt.reshape(x, -1)",
+    "flatten": "tt.reshape(x, -1)",
+    "copy": "x itself; a tile never changes",
+    "item": "the tile itself; a scalar tile is an operand like any other",
+    "astype": "x.astype(dtype)",
+    "load": "A[idx] or A.at[idx].load()",
+    "store": "A[idx] = value or A.at[idx].store(value)",
+    "pow": "x ** y",
+}
+
+
+def reduction_remedy(ufunc: str) -> str:
+    """What to use for a reduction with a ufunc, as in ``numpy.add.reduce``."""
+    name = _REDUCING.get(ufunc)
+    return f"use tt.{name}(x, axis)" if name is not None else "use a reduction of tt, or a tt.reduce loop"
+
+
+def function_remedy(name: str) -> str:
+    """What to use for a function or method that the language does not take from elsewhere."""
+    import tvm_tile.frontend as language
+
+    if name in _OTHERS:
+        return f"use {_OTHERS[name]}"
+    if name in language.__all__ and name not in ("kernel", "set_launcher"):
+        return f"use tt.{name}"
+    return "write it with the functions of tt"
