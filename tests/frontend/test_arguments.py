@@ -210,3 +210,25 @@ def test_constants_may_be_any_python_object():
     x = tt.spec((8,), "float32")
     assert len(k.trace(x, act=tt.exp).body.statements) == 3
     assert len([s for s in walk(k.trace(x)) if isinstance(s, Store)]) == 1
+
+
+class Untold:
+    """Has an array's attributes, but not their meaning."""
+
+    dtype = "float32"
+
+    def __init__(self, shape, strides=None):
+        self.shape = shape
+        self.strides = strides
+
+
+@pytest.mark.parametrize("argument", [Untold("ab"), Untold((3, None)), Untold((3,), ("x",)), Untold(5)])
+def test_an_array_that_does_not_tell_its_shape_is_named(argument):
+    with pytest.raises(ArgumentError, match="argument X, a Untold, does not tell its shape"):
+        copy.trace(argument, tt.spec((3,), "float32"))
+    assert copy.trace(Untold((3,)), tt.spec((3,), "float32")).tensors[0].shape == (3,)
+
+
+def test_a_class_is_no_array():
+    with pytest.raises(ArgumentError, match="argument X is no array but type"):
+        copy.trace(np.ndarray, tt.spec((3,), "float32"))

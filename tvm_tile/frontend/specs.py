@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tvm_tile.errors import ArgumentError
+from tvm_tile.errors import ArgumentError, TileError
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.ir.dtypes import (
     DTYPES,
@@ -149,7 +149,9 @@ def scalar_dtype(annotation: Any, namespace: dict[str, Any]) -> str | None:
     if isinstance(annotation, str):
         try:
             annotation = eval(annotation, dict(namespace))
-        except (NameError, AttributeError, SyntaxError):
+        except TileError:
+            raise
+        except Exception:  # Whatever the user's own text raises.
             # Names of an enclosing function are not in reach; the spelling still tells.
             written = _WRITTEN.fullmatch(annotation.strip())
             if written is None:
@@ -179,12 +181,13 @@ def memory_of(name: str, argument: Any) -> Memory:
         shape, dtype, strides = argument.shape, argument.dtype, argument.strides
     elif isinstance(argument, np.ndarray):
         shape, dtype, strides = _numpy(name, argument)
-    elif hasattr(argument, "shape") and hasattr(argument, "dtype") and not isinstance(argument, np.generic):
-        shape = tuple(int(n) for n in argument.shape)
-        dtype = _dtype(
-            argument.dtype if _is_dtype(argument.dtype) else str(argument.dtype), f"argument {name}"
-        )
-        strides = _strides(name, argument, dtype)
+    elif (
+        hasattr(argument, "shape")
+        and hasattr(argument, "dtype")
+        # NumPy's scalars, and the classes themselves, have the attributes without being arrays.
+        and not isinstance(argument, (np.generic, type))
+    ):
+        shape, dtype, strides = _foreign(name, argument)
     else:
         raise ArgumentError(
             f"argument {name} is no array but {type(argument).__name__} {argument!r:.60}",
@@ -193,8 +196,19 @@ def memory_of(name: str, argument: Any) -> Memory:
     return Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
 
 
-def _is_dtype(dtype: Any) -> bool:
-    return isinstance(dtype, (str, np.dtype, type))
+def _foreign(name: str, argument: Any) -> tuple[tuple[int, ...], str, tuple[int, ...] | None]:
+    """Shape, dtype and strides of an array of another library."""
+    known = isinstance(argument.dtype, (str, np.dtype, type))
+    dtype = _dtype(argument.dtype if known else str(argument.dtype), f"argument {name}")
+    try:
+        shape = tuple(int(n) for n in argument.shape)
+        return shape, dtype, _strides(name, argument, dtype)
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        # A sparse tensor has no strides, a symbolic one no numbers.
+        raise ArgumentError(
+            f"argument {name}, a {type(argument).__name__}, does not tell its shape and strides: {error}",
+            suggestion="pass a NumPy array, or tt.spec(shape, dtype)",
+        ) from error
 
 
 def _numpy(name: str, array: np.ndarray[Any, Any]) -> tuple[tuple[int, ...], str, tuple[int, ...]]:
