@@ -15,6 +15,7 @@ from tvm_tile.bridges.tirx.lower.memory import declare
 from tvm_tile.bridges.tirx.lower.operations import Environment, note_integer
 from tvm_tile.bridges.tirx.lower.regions import emit_block
 from tvm_tile.bridges.tirx.lower.scalars import register_dtype
+from tvm_tile.bridges.tirx.lower.unread import drop_unread_temporaries
 from tvm_tile.bridges.tirx.lower.uses import prune
 from tvm_tile.bridges.tirx.lower.values import Scalar
 from tvm_tile.bridges.tirx.prologue import argument_guards
@@ -72,7 +73,7 @@ def lower_program(program: Program, target: Target, *, noalias: bool = True) -> 
                 params.append(_scalar_parameter(builder, param, env))
         emit_block(builder, prune(program.body, ()), (), (), env)
     body = sequence([*argument_guards(program, declared, noalias), *statements])
-    function = PrimFunc(params, body).with_attr("global_symbol", name)
+    function = drop_unread_temporaries(PrimFunc(params, body)).with_attr("global_symbol", name)
     return function.with_attr("tirx.noalias", True) if noalias else function
 
 
