@@ -111,12 +111,16 @@ class Builder:
         self._frames[-1].append(AllocBuffer(buffer))
         return buffer
 
-    def axis(self, hint: str, extent: int) -> Value:
-        """A fresh index value for a loop over ``range(extent)``."""
+    def scalar(self, hint: str, bounds: Interval) -> Value:
+        """A fresh integer scalar value within bounds; its expression is for the caller to enter."""
         self._axes -= 1
         value = Value(self._axes, TileType((), "int64"), hint)
-        self.bounds[value] = (0, max(extent - 1, 0))
+        self.bounds[value] = bounds
         return value
+
+    def axis(self, hint: str, extent: int) -> Value:
+        """A fresh index value for a loop over ``range(extent)``."""
+        return self.scalar(hint, (0, max(extent - 1, 0)))
 
     def variable(self, hint: str) -> Any:
         """A fresh ``int64`` loop variable."""

@@ -13,6 +13,7 @@ from tvm import tirx
 from tvm.tirx import BufferStore, ForKind, IfThenElse, IntImm
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
+from tvm_tile.bridges.tirx.lower.divisions import settle_divisions
 from tvm_tile.bridges.tirx.lower.fusion import Fusion, fuse
 from tvm_tile.bridges.tirx.lower.loops import store_into
 from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, materialize, note_integer
@@ -39,6 +40,7 @@ def emit_block(
         after.append(set(later))
         later |= all_uses(statement)
     for statement, rest in zip(block.statements, reversed(after), strict=True):
+        statement = settle_divisions(builder, statement)
         destinations = {
             result: output
             for result in statement.results

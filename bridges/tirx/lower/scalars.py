@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 from tvm import tirx
-from tvm.tirx import Cast, FloatImm, IntImm, Select, call_intrin
+from tvm.tirx import Cast, FloatImm, IntImm, call_intrin
 
+from tvm_tile.errors import UnsupportedError
 from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 from tvm_tile.ir.index import (
     And,
@@ -39,6 +40,7 @@ from tvm_tile.ir.values import Value
 __all__ = [
     "divide_index",
     "int64",
+    "is_plain_division",
     "linear",
     "literal",
     "lower_index",
@@ -108,8 +110,31 @@ def lower_index(e: IndexExpr, lookup: Lookup) -> Any:
         case IndexVar(value):
             return lookup(value)
         case IndexBinary(op, a, b):
+            if _nested_divisions(e) > _MOST_DIVISIONS:
+                raise UnsupportedError(
+                    f"the predicate on {e} nests more than {_MOST_DIVISIONS} divisions by what may be "
+                    "negative or zero",
+                    suggestion="compute a part of it as a tile scalar: tt.full((), 0, 'int64') + part",
+                )
             return _binary(op, lower_index(a, lookup), lower_index(b, lookup))
     raise TypeError(f"not an index expression: {e!r}")
+
+
+def is_plain_division(e: IndexBinary) -> bool:
+    """Whether it divides by a positive constant."""
+    return e.op in ("//", "%") and isinstance(e.b, IndexConst) and e.b.value > 0
+
+
+#: The code of another division holds its operands several times, so nesting multiplies its size.
+_MOST_DIVISIONS = 2
+
+
+def _nested_divisions(e: IndexExpr) -> int:
+    """Length of the longest chain of divisions that are not plain."""
+    if not isinstance(e, IndexBinary):
+        return 0
+    deepest = max(_nested_divisions(e.a), _nested_divisions(e.b))
+    return deepest + (e.op in ("//", "%") and not is_plain_division(e))
 
 
 def _binary(op: str, a: Any, b: Any) -> Any:
@@ -124,11 +149,27 @@ def _binary(op: str, a: Any, b: Any) -> Any:
             return tirx.min(a, b)
         case "max":
             return tirx.max(a, b)
-    divide = tirx.floordiv if op == "//" else tirx.floormod
-    if isinstance(b, IntImm):
-        return divide(a, b) if b.value else int64(0)
-    zero = tirx.EQ(b, int64(0))
-    return Select(zero, int64(0), divide(a, Select(zero, int64(1), b)))
+    if isinstance(b, IntImm) and b.value > 0:
+        return tirx.floordiv(a, b) if op == "//" else tirx.floormod(a, b)
+    return _divide_by_any(op, a, b)
+
+
+def _divide_by_any(op: str, a: Any, b: Any) -> Any:
+    """Floor division by a divisor that may be negative or zero.
+
+    TVM's own lowering of that binds a variable, and fails where the expression stands twice. A processor
+    traps on zero, and on the smallest integer by -1: these divide by 1, and the result is put right after.
+    All without a ``Select``, since TVM would take the guard off the divisor where a condition implies it, and
+    then divide on both sides of the condition.
+    """
+    nonzero, minus = (Cast("int64", test) for test in (tirx.NE(b, int64(0)), tirx.EQ(b, int64(-1))))
+    divisor = b + (int64(1) - nonzero) + minus * int64(2)
+    quotient, rest = tirx.truncdiv(a, divisor), tirx.truncmod(a, divisor)
+    signs = (Cast("int64", tirx.LT(operand, int64(0))) for operand in (rest, b))
+    below = Cast("int64", tirx.NE(rest, int64(0))) * Cast("int64", tirx.NE(*signs))
+    if op == "//":
+        return (quotient - below) * nonzero * (int64(1) - minus * int64(2))
+    return (rest + below * b) * nonzero
 
 
 def lower_predicate(p: Predicate, lookup: Lookup) -> Any:

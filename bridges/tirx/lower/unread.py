@@ -23,24 +23,25 @@ def drop_unread_temporaries(function: PrimFunc) -> PrimFunc:
     """Simplify a function, and remove allocated buffers that are never loaded together with their stores."""
     function = _apply(tirx.transform.StmtSimplify(), function)
     body = function.body
-    while True:
-        allocated: set[str] = set()
-        loaded: set[str] = set()
-        tvm_ffi.structural_walk(
-            body,
-            [
-                (AllocBuffer, lambda node: allocated.add(_identity(node.buffer))),
-                (TensorLoad, lambda node: loaded.add(_identity(node.source))),
-            ],
-        )
-        unread = allocated - loaded
-        if not unread:
-            break
+    while unread := _unread(body):
         body = tvm_ffi.structural_map(body, ((AllocBuffer, BufferStore), _dropper(unread)))
     if body.same_as(function.body):
         return function
     # Loops around dropped stores go, too.
     return _apply(tirx.transform.RemoveNoOp(), function.with_body(body))
+
+
+def _unread(body: Any) -> set[str]:
+    allocated: set[str] = set()
+    loaded: set[str] = set()
+    tvm_ffi.structural_walk(
+        body,
+        [
+            (AllocBuffer, lambda node: allocated.add(_identity(node.buffer))),
+            (TensorLoad, lambda node: loaded.add(_identity(node.source))),
+        ],
+    )
+    return allocated - loaded
 
 
 def _apply(transform: Any, function: PrimFunc) -> PrimFunc:
