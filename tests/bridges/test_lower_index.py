@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tvm_tile as tt
+from tvm_tile.ir.index import apply_integer
 
 BINARY = {
     "+": operator.add,
@@ -26,11 +27,13 @@ trees = st.recursive(
 
 
 def evaluate(tree, i, j):
-    """The index expression of a tree; constants alone stay Python's, whose division by zero raises."""
-    if isinstance(tree, tuple):
-        op, a, b = tree
-        return BINARY[op](evaluate(a, i, j), evaluate(b, i, j))
-    return {"i": i, "j": j}.get(tree, tree + 0 * i if isinstance(tree, int) else tree)
+    """The index expression of a tree; Python's own division of constants by zero takes our meaning."""
+    if not isinstance(tree, tuple):
+        return {"i": i, "j": j}.get(tree, tree)
+    op, a, b = tree[0], evaluate(tree[1], i, j), evaluate(tree[2], i, j)
+    if isinstance(a, int) and isinstance(b, int):
+        return apply_integer(op, a, b)
+    return BINARY[op](a, b)
 
 
 @tt.kernel
