@@ -87,7 +87,15 @@ def _compiled(original: CodeType, definition: Definition) -> tuple[CodeType, tup
     )
     module = ast.fix_missing_locations(ast.Module([outer], []))
     flags = original.co_flags & _FUTURE
-    compiled = compile(module, definition.file, "exec", flags=flags, dont_inherit=True)
+    try:
+        compiled = compile(module, definition.file, "exec", flags=flags, dont_inherit=True)
+    except (SyntaxError, RecursionError) as error:
+        # What is captured has more nested blocks than the source: a branch takes one, and Python ends at 20.
+        raise CaptureError(
+            f"{definition.path[-1]} nests too deeply to be captured: {error}",
+            span=definition.span,
+            suggestion="move inner loops and branches into a helper function",
+        ) from error
     code = _find(compiled, original.co_name, definition.class_name)
     register_converted(code)
     return code, bodies

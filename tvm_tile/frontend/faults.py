@@ -34,8 +34,8 @@ _NAME = re.compile(r"variable '(\w+)'|name '(\w+)'")
 
 
 @contextmanager
-def translated(trace: Trace) -> Iterator[None]:
-    """Turn what the user's code raises into errors with a place.
+def translated(trace: Trace, kernel: Span) -> Iterator[None]:
+    """Turn what the user's code raises into errors with a place, that of the kernel if none is nearer.
 
     Raises
     ------
@@ -48,10 +48,10 @@ def translated(trace: Trace) -> Iterator[None]:
         yield
     except TileError as error:
         if error.span is None:
-            error.span = span_of_traceback(error.__traceback__)
+            error.span = span_of_traceback(error.__traceback__) or kernel
         raise
     except AssertionError as error:
-        span = span_of_traceback(error.__traceback__)
+        span = span_of_traceback(error.__traceback__) or kernel
         if not _raised_by_user(error.__traceback__):
             raise
         raise ArgumentError(
@@ -60,7 +60,7 @@ def translated(trace: Trace) -> Iterator[None]:
             suggestion="pass arguments that meet the kernel's assertion",
         ) from error
     except NameError as error:
-        span = span_of_traceback(error.__traceback__)
+        span = span_of_traceback(error.__traceback__) or kernel
         found = _NAME.search(str(error))
         name = (found[1] or found[2]) if found else ""
         if name in trace.vanished:
@@ -78,7 +78,7 @@ def translated(trace: Trace) -> Iterator[None]:
             ) from error
         raise CaptureError(f"NameError: {error}", span=span, suggestion="define the name") from error
     except Exception as error:
-        span = span_of_traceback(error.__traceback__)
+        span = span_of_traceback(error.__traceback__) or kernel
         remedy = _remedy(error, span)
         message = f"{type(error).__name__}: {error}"
         given = ", ".join(f"{name}={value!r:.40}" for name, value in trace.constants.items())

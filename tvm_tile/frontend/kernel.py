@@ -144,12 +144,19 @@ class Kernel:
                 params.append(value)
                 values.append(Tile(trace, value))
         trace.constants = given
-        with trace.activate(), translated(trace):
+        with trace.activate(), translated(trace, self.span):
             self._run(trace, values, given)
-        body = without_unused(trace.root.block, trace.provisional)
-        program = Program(self.name, tuple(params), body, fma=self.fma, span=self.span)
-        program = renumber(program, trace.names)
-        verify(program)
+        try:
+            body = without_unused(trace.root.block, trace.provisional)
+            program = Program(self.name, tuple(params), body, fma=self.fma, span=self.span)
+            program = renumber(program, trace.names)
+            verify(program)
+        except RecursionError as error:
+            raise CaptureError(
+                f"the regions or index expressions of {self.name} nest too deeply",
+                span=self.span,
+                suggestion="keep a long index expression in a tile scalar: tt.full((), 0, 'int64') + part",
+            ) from error
         return program
 
     def __call__(self, *args: Any, **constants: Any) -> Any:

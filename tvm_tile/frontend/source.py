@@ -179,12 +179,18 @@ def _block(file: str, lines: list[str], code: CodeType) -> list[Definition]:
 
 
 def _walk(file: str, node: ast.AST, path: tuple[str, ...], class_name: str | None) -> Iterator[Definition]:
-    for child in ast.iter_child_nodes(node):
+    # Without recursion: an expression may have more levels than Python recurses.
+    pending = [(child, path, class_name) for child in _children_reversed(node)]
+    while pending:
+        child, path, class_name = pending.pop()
         if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             name = "<lambda>" if isinstance(child, ast.Lambda) else child.name
             yield Definition(file, child, (*path, name), class_name)
-            yield from _walk(file, child, (*path, name), None)
+            path, class_name = (*path, name), None
         elif isinstance(child, ast.ClassDef):
-            yield from _walk(file, child, (*path, child.name), child.name)
-        else:
-            yield from _walk(file, child, path, class_name)
+            path, class_name = (*path, child.name), child.name
+        pending.extend((inner, path, class_name) for inner in _children_reversed(child))
+
+
+def _children_reversed(node: ast.AST) -> list[ast.AST]:
+    return list(ast.iter_child_nodes(node))[::-1]

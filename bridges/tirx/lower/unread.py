@@ -15,33 +15,47 @@ import tvm_ffi
 from tvm import tirx
 from tvm.ir import TensorLoad
 from tvm.tirx import AllocBuffer, BufferStore, Evaluate, IntImm, PrimFunc
+from tvm_ffi.structural import WalkResult
 
 __all__ = ["drop_unread_temporaries"]
 
 
 def drop_unread_temporaries(function: PrimFunc) -> PrimFunc:
-    """Simplify a function, and remove allocated buffers that are never loaded together with their stores."""
+    """Simplify a function, and remove allocated buffers that no result depends on, with their stores."""
     function = _apply(tirx.transform.StmtSimplify(), function)
-    body = function.body
-    while unread := _unread(body):
-        body = tvm_ffi.structural_map(body, ((AllocBuffer, BufferStore), _dropper(unread)))
-    if body.same_as(function.body):
+    unread = _unread(function.body)
+    if not unread:
         return function
+    body = tvm_ffi.structural_map(function.body, ((AllocBuffer, BufferStore), _dropper(unread)))
     # Loops around dropped stores go, too.
     return _apply(tirx.transform.RemoveNoOp(), function.with_body(body))
 
 
 def _unread(body: Any) -> set[str]:
     allocated: set[str] = set()
-    loaded: set[str] = set()
-    tvm_ffi.structural_walk(
-        body,
-        [
-            (AllocBuffer, lambda node: allocated.add(_identity(node.buffer))),
-            (TensorLoad, lambda node: loaded.add(_identity(node.source))),
-        ],
-    )
-    return allocated - loaded
+    tvm_ffi.structural_walk(body, (AllocBuffer, lambda node: allocated.add(_identity(node.buffer))))
+    needed: set[str] = set()
+    needs: dict[str, set[str]] = {name: set() for name in allocated}
+
+    def loads(node: Any, into: set[str]) -> None:
+        tvm_ffi.structural_walk(node, (TensorLoad, lambda load: into.add(_identity(load.source))))
+
+    def store(node: Any) -> WalkResult:
+        # What is stored to a temporary counts only if that temporary does.
+        into = needs.get(_identity(node.buffer), needed)
+        loads(node.value, into)
+        for index in node.indices:
+            loads(index, into)
+        return WalkResult.SKIP
+
+    callbacks = [(BufferStore, store), (TensorLoad, lambda node: needed.add(_identity(node.source)))]
+    tvm_ffi.structural_walk(body, callbacks, order="pre")
+    pending = list(needed)
+    while pending:
+        found = needs.get(pending.pop(), set()) - needed
+        needed |= found
+        pending += found
+    return allocated - needed
 
 
 def _apply(transform: Any, function: PrimFunc) -> PrimFunc:
