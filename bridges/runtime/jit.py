@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["cache_clear", "cache_info", "executable_of", "run_kernel"]
 
-_specializations: OnceCache[tuple[Any, Executable]] = OnceCache(1024)
+# An entry keeps about a megabyte of generated code alive.
+_specializations: OnceCache[tuple[Any, Executable]] = OnceCache(256)
 _artifacts: OnceCache[Artifact] = OnceCache(256)
 
 _TARGET = "llvm"

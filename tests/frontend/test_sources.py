@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tvm_tile.frontend as tt
-from tvm_tile.errors import CaptureError
+from tvm_tile.errors import ArgumentError, CaptureError
 from tvm_tile.ir.ops import Store
 from tvm_tile.ir.structure import walk
 
@@ -248,3 +248,13 @@ def test_decorator_takes_options():
 
 def executed_in_file(X):
     X[0] = 1.0
+
+
+def test_a_source_that_is_no_text_is_refused():
+    def k(X):
+        X[0] = 1.0
+
+    for source in (5, b"def k(X): pass"):
+        with pytest.raises(ArgumentError, match="source= is the text of the function"):
+            tt.kernel(k, source=source)
+    assert tt.kernel(k).name == "k"

@@ -347,6 +347,11 @@ def _definition(function: FunctionType, source: str | None) -> Definition:
     if function.__name__ == "<lambda>" or code.co_name == "<lambda>":
         raise CaptureError("a lambda cannot be a kernel", span=place, suggestion="write it as a def")
     if source is not None:
+        if not isinstance(source, str):
+            raise ArgumentError(
+                f"source= is the text of the function, not {source!r:.60} ({type(source).__name__})",
+                suggestion="pass the str that was executed",
+            )
         return definition_in_text(function, source)
     try:
         return definition_of(function)
