@@ -160,14 +160,16 @@ def test_small_floats_of_numpy():
 
 
 def test_torch_tensors():
-    torch = pytest.importorskip("torch")
+    import torch
+
     assert memory(torch.zeros(4, 6)) == Memory("X", (4, 6), "float32")
     assert memory(torch.zeros(4, 6, dtype=torch.bfloat16).T) == Memory("X", (6, 4), "bfloat16", (1, 6))
     assert memory(torch.zeros(4, dtype=torch.bool)).dtype == "bool"
 
 
 def test_torch_dtype_that_there_is_not_is_refused(refused):
-    torch = pytest.importorskip("torch")
+    import torch
+
     refused(ArgumentError, lambda: memory(torch.zeros(4, dtype=torch.complex64)), "complex64")
 
 
