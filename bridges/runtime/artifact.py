@@ -100,4 +100,13 @@ def compile_program(program: Program, target: Target) -> Artifact:
 def _generate(module: tvm.IRModule, target: Target) -> tuple[Any, Any]:
     library = tvm.compile(module, target=target, tir_pipeline=PIPELINE).jit()
     ((variable, _),) = module.functions_items()
-    return library, library.get_function(variable.name_hint, query_imports=True)
+    try:
+        function = library.get_function(variable.name_hint, query_imports=True)
+    except tvm.error.InternalError as error:
+        if "architecture mismatch" not in str(error):
+            raise
+        raise UnsupportedError(
+            f"code for {target} does not run on this machine",
+            suggestion="tvm.compile(tt.lower(program, target), target) generates it without loading it",
+        ) from error
+    return library, function

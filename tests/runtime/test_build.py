@@ -1,5 +1,6 @@
 """``lower`` and ``build``: what they take, and that what they give builds rightly elsewhere."""
 
+import platform
 import subprocess
 import sys
 
@@ -95,3 +96,12 @@ def test_importing_build_does_not_import_tvm():
     code = "import sys, tvm_tile.build; print([m for m in ('tvm', 'tvm_ffi') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_code_for_another_machine_is_generated_but_not_loaded(copy_program):
+    other = "aarch64" if platform.machine() == "x86_64" else "x86_64"
+    target = {"kind": "llvm", "mtriple": f"{other}-linux-gnu"}
+    with pytest.raises(UnsupportedError, match="does not run on this machine") as caught:
+        build(copy_program((4, 3)), target)
+    assert "tvm.compile(tt.lower(program, target), target)" in caught.value.suggestion
+    assert tvm.compile(lower(copy_program((4, 3)), target), target) is not None

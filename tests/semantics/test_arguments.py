@@ -274,3 +274,8 @@ def test_a_scalar_beyond_its_dtype_is_infinite_without_a_warning(store_scalar):
 def test_scalars_of_another_kind_are_refused(store_scalar, dtype, value, message):
     with pytest.raises(ArgumentError, match=message):
         interpret(store_scalar(dtype), value, np.zeros((), dtype))
+
+
+def test_a_masked_array_is_refused_since_its_mask_would_be_lost(add_one):
+    with pytest.raises(ArgumentError, match="argument X is a masked array"):
+        interpret(add_one, np.ma.masked_array(ones(), [0, 1, 0, 0]), ones(), 1.0)

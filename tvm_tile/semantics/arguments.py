@@ -130,6 +130,11 @@ def _tensor(param: Memory, argument: Any, *, written: bool) -> Array:
 
 
 def _view_of(param: Memory, argument: Any, *, written: bool) -> Array:
+    if isinstance(argument, np.ma.MaskedArray):
+        raise ArgumentError(
+            f"argument {param.name} is a masked array, whose mask would be ignored",
+            suggestion=f"{param.name}.filled(0)",
+        )
     if isinstance(argument, np.ndarray):
         return argument.view(np.ndarray)
     expected = f"a {param.dtype} array of shape {param.shape}"
