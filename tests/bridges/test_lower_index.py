@@ -85,3 +85,27 @@ def test_a_predicate_with_too_many_divisions_is_refused():
     with pytest.raises(tt.UnsupportedError, match="nests more than 2 divisions") as caught:
         tt.build(nested_predicate.trace(np.zeros((5, 5), "f4")), "llvm")
     assert "tile scalar" in caught.value.suggestion
+
+
+@tt.kernel
+def gather(X, Y, *, at):
+    for i in tt.parallel(8):
+        Y[i] = X[at(i)]
+
+
+@pytest.mark.parametrize("shift", [1, 3, 7, 8])
+@pytest.mark.parametrize("divisor", [2, 3, 4, 8])
+def test_a_division_of_a_negated_index_addresses_the_right_element(shift, divisor):
+    """In a buffer offset TVM loses the constant of ``(1 - i) % 2``, and read and wrote out of bounds."""
+    x = np.arange(10, 26)
+    for at in (
+        lambda i: (shift - i) // divisor + 8,
+        lambda i: (shift - i) % divisor,
+        lambda i: (shift - i) // divisor * divisor + (shift - i) % divisor,
+        lambda i: tt.cdiv(shift + 1 - i, divisor),
+    ):
+        y, expected = np.zeros(8, "i8"), np.zeros(8, "i8")
+        program = gather.trace(x, y, at=at)
+        tt.interpret(program, x, expected)
+        tt.build(program, "llvm")(x, y)
+        np.testing.assert_array_equal(y, expected)

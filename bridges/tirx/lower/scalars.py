@@ -116,13 +116,28 @@ def lower_index(e: IndexExpr, lookup: Lookup) -> Any:
                     "negative or zero",
                     suggestion="compute a part of it as a tile scalar: tt.full((), 0, 'int64') + part",
                 )
-            return _binary(op, lower_index(a, lookup), lower_index(b, lookup))
+            lowered = lower_index(a, lookup), lower_index(b, lookup)
+            plain = op not in ("//", "%") or is_plain_division(e)
+            return _binary(op, *lowered) if plain else _divide_by_any(op, *lowered)
     raise TypeError(f"not an index expression: {e!r}")
 
 
 def is_plain_division(e: IndexBinary) -> bool:
-    """Whether it divides by a positive constant."""
-    return e.op in ("//", "%") and isinstance(e.b, IndexConst) and e.b.value > 0
+    """Whether it divides a sum without negative terms by a positive constant.
+
+    With a negative one TVM may lose a constant: in a buffer offset ``(1 - i) % 2`` becomes ``i % -2 * -1``.
+    """
+    divides = e.op in ("//", "%") and isinstance(e.b, IndexConst) and e.b.value > 0
+    return divides and not _has_negative_term(e.a)
+
+
+def _has_negative_term(e: IndexExpr) -> bool:
+    terms, _ = as_linear(e)
+    return any(
+        factor < 0
+        or (isinstance(atom, IndexBinary) and (_has_negative_term(atom.a) or _has_negative_term(atom.b)))
+        for atom, factor in terms.items()
+    )
 
 
 #: The code of another division holds its operands several times, so nesting multiplies its size.
@@ -149,9 +164,7 @@ def _binary(op: str, a: Any, b: Any) -> Any:
             return tirx.min(a, b)
         case "max":
             return tirx.max(a, b)
-    if isinstance(b, IntImm) and b.value > 0:
-        return tirx.floordiv(a, b) if op == "//" else tirx.floormod(a, b)
-    return _divide_by_any(op, a, b)
+    return tirx.floordiv(a, b) if op == "//" else tirx.floormod(a, b)
 
 
 def _divide_by_any(op: str, a: Any, b: Any) -> Any:
