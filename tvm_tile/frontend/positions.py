@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import linecache
 import os
 import sys
@@ -73,12 +72,22 @@ def _character(file: str, line: int, offset: int) -> int:
     return len(text.encode()[:offset].decode(errors="ignore")) + 1 if text else offset + 1
 
 
+@functools.lru_cache(maxsize=64)
+def _positions(
+    code: CodeType, table: bytes
+) -> tuple[tuple[int | None, int | None, int | None, int | None], ...]:
+    # Python decodes them from the start; a long body would be decoded once an operation. The table takes
+    # part in the key because code objects may compare equal without it.
+    return tuple(code.co_positions())
+
+
 def span_at(code: CodeType, instruction: int) -> Span | None:
     """Where the instruction at a byte offset of a code object comes from."""
     if instruction < 0:
         return Span(code.co_filename, code.co_firstlineno, 1, code.co_firstlineno, 1)
-    position = next(itertools.islice(code.co_positions(), instruction // 2, None), None)
-    line, end_line, start, end = position or (None, None, None, None)
+    positions = _positions(code, code.co_linetable)
+    place = instruction // 2
+    line, end_line, start, end = positions[place] if place < len(positions) else (None, None, None, None)
     if line is None:
         return None
     if end_line is None or start is None or end is None:
