@@ -26,7 +26,7 @@ from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Program, Reduce,
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.values import Memory, TileType, Value
 
-__all__ = ["definitions", "fields_of", "map_values", "operands_of", "renumber", "structural_hash", "walk"]
+__all__ = ["fields_of", "map_values", "operands_of", "renumber", "structural_hash", "walk"]
 
 T = TypeVar("T")
 
@@ -54,11 +54,6 @@ def walk(node: Any) -> Iterator[Statement]:
     elif isinstance(node, (Block, Lambda, Merge, Program)):
         for child in fields_of(node):
             yield from walk(child)
-
-
-def definitions(statement: Statement) -> tuple[Value, ...]:
-    """Values that a statement defines for what follows it."""
-    return statement.results
 
 
 def operands_of(node: Any) -> tuple[Value, ...]:
