@@ -40,10 +40,14 @@ class _Checker:
         for value in values:
             earlier = self._earlier.get(value.id)
             if earlier is not None:
-                self.faults.append(Fault(
-                    f"value {value} is defined again: {earlier} has the same id",
-                    value.span or span, "single definition", "number the values with renumber",
-                ))
+                self.faults.append(
+                    Fault(
+                        f"value {value} is defined again: {earlier} has the same id",
+                        value.span or span,
+                        "single definition",
+                        "number the values with renumber",
+                    )
+                )
             self._earlier[value.id] = self._scopes[-1][value.id] = value
 
     def _use(self, value: Value, span: Span | None) -> None:

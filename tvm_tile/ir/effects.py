@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tvm_tile.ir.ops import Load, Store
+from tvm_tile.ir.ops import Atomic, Extern, Load, Store
 from tvm_tile.ir.regions import Block, If, Loop, Statement
 from tvm_tile.ir.values import Memory
 
@@ -34,6 +34,10 @@ def effects_of(node: Block | Statement) -> Effects:
             return Effects(reads=frozenset((view.memory,)))
         case Store(view=view):
             return Effects(writes=frozenset((view.memory,)))
+        case Atomic(view=view):
+            return Effects(reads=frozenset((view.memory,)), writes=frozenset((view.memory,)))
+        case Extern(reads=reads, writes=writes):
+            return Effects(reads=frozenset(reads), writes=frozenset(writes))
         case If(then=then, orelse=orelse):
             return effects_of(then) | effects_of(orelse)
         case Loop(body=body):

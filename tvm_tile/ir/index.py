@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tvm_tile.ir.values import Value
+from tvm_tile.ir.values import TileType, Value
 
 __all__ = [
+    "AddressMap",
     "And",
     "BoolConst",
     "Comparison",
@@ -82,6 +83,31 @@ class IndexBinary:
 
 
 IndexExpr = IndexConst | IndexVar | IndexBinary
+
+
+@dataclass(frozen=True)
+class AddressMap:
+    """Where the elements of a memory lie: an address, in elements, for each index.
+
+    Attributes
+    ----------
+    axes
+        Stand for the index along each axis, in ``address`` only: ``int64`` scalars with the ids
+        -1, -2, ..., as :meth:`axis` makes them.
+    address
+        The address of an element; different elements have different ones.
+    size
+        Addresses are in ``range(size)``.
+    """
+
+    axes: tuple[Value, ...]
+    address: IndexExpr
+    size: int
+
+    @staticmethod
+    def axis(position: int) -> Value:
+        """The value that stands for the index along an axis."""
+        return Value(-1 - position, TileType((), "int64"), f"i{position}")
 
 
 @dataclass(frozen=True)

@@ -113,19 +113,25 @@ def _store_faults(op: Store) -> Iterator[Fault]:
     if len(op.view.subscripts) != len(memory.shape):
         yield Fault(
             f"{len(op.view.subscripts)} subscripts for memory {memory} of shape {memory.shape}",
-            op.span, "type", "give one subscript an axis",
+            op.span,
+            "type",
+            "give one subscript an axis",
         )
     expected = TileType(op.view.shape, memory.dtype)
     if given != expected:
         yield Fault(
             f"a store to {memory} needs {expected}, but {op.value} is {given}",
-            op.span, "type", "cast or broadcast the value before the store",
+            op.span,
+            "type",
+            "cast or broadcast the value before the store",
         )
     mask = TileType(op.view.shape, "bool")
     if op.mask is not None and op.mask.type != mask:
         yield Fault(
             f"the mask {op.mask} of a store to {memory} must be {mask}, not {op.mask.type}",
-            op.span, "type", "broadcast the mask to the shape of the view",
+            op.span,
+            "type",
+            "broadcast the mask to the shape of the view",
         )
 
 
@@ -178,7 +184,9 @@ def index_faults(e: IndexExpr | Predicate, span: Span | None) -> Iterator[Fault]
         if not _is_index(value):
             yield Fault(
                 f"value {value} of type {value.type} is used as an index, which must be an integer scalar",
-                span, "index", f"cast {value} to an integer dtype, or extract one element of it",
+                span,
+                "index",
+                f"cast {value} to an integer dtype, or extract one element of it",
             )
 
 

@@ -1,8 +1,9 @@
 """Tile operations: the leaves of the region tree.
 
-Every op is a frozen record with explicit operands, one result at most, and explicit effects. Shapes
+Every op is a frozen record with explicit operands, its results, and explicit effects. Shapes
 of elementwise operands are equal (the frontend inserts :class:`Broadcast`) and dtype changes are
-explicit (:class:`Cast`), so that an op never converts anything silently.
+explicit (:class:`Cast`), so that an op never converts anything silently. Operations that hold a merge
+are in :mod:`tvm_tile.ir.merge_ops`.
 """
 
 from __future__ import annotations
@@ -17,13 +18,19 @@ from tvm_tile.ir.span import Span
 from tvm_tile.ir.values import Memory, Value
 
 __all__ = [
+    "Alloc",
     "ArgReduce",
+    "Atomic",
     "Broadcast",
     "Cast",
+    "Concat",
     "Elementwise",
+    "Extern",
     "Extract",
     "FromIndex",
     "Full",
+    "Gather",
+    "Insert",
     "Iota",
     "Load",
     "Mma",
@@ -125,7 +132,10 @@ class Op:
 
     @property
     def results(self) -> tuple[Value, ...]:
-        """The value it defines, if any."""
+        """The values it defines: its ``result``, or its ``outputs`` if it may have several."""
+        outputs: tuple[Value, ...] | None = getattr(self, "outputs", None)
+        if outputs is not None:
+            return outputs
         result: Any = getattr(self, "result", None)
         return () if result is None else (result,)
 
@@ -205,6 +215,46 @@ class Extract(Op):
 
 
 @dataclass(frozen=True)
+class Insert(Op):
+    """The operand with a rectangular part replaced; what lies outside of the operand is dropped.
+
+    Over a carried state of a :class:`~tvm_tile.ir.regions.Parallel` it is the instance's patch: see
+    :mod:`tvm_tile.ir.patches`. ``combine`` names the elementwise function that joins the values of several
+    instances for one element; without it two instances may not write one.
+    """
+
+    result: Value
+    operand: Value
+    subscripts: tuple[Subscript, ...]
+    value: Value
+    combine: str | None = None
+
+
+@dataclass(frozen=True)
+class Concat(Op):
+    """Tiles joined along an axis; the other extents are equal."""
+
+    result: Value
+    operands: tuple[Value, ...]
+    axis: int
+
+
+@dataclass(frozen=True)
+class Gather(Op):
+    """Elements along an axis by position: as ``numpy.take_along_axis`` without negative positions.
+
+    ``index`` has the result's shape, and the operand too but for ``axis``. A position outside of the
+    operand, a negative one included, gives ``fill``.
+    """
+
+    result: Value
+    operand: Value
+    index: Value
+    axis: int
+    fill: Number = Number("0")
+
+
+@dataclass(frozen=True)
 class Mma(Op):
     """``acc + a @ b`` with batch axes as in ``numpy.matmul``, accumulated in ``acc``'s dtype.
 
@@ -269,6 +319,45 @@ class Store(Op):
     value: Value
     bounds: str = "fill"
     mask: Value | None = None
+
+
+@dataclass(frozen=True)
+class Alloc(Op):
+    """Starts the life of an explicit memory; it ends with the enclosing block.
+
+    Every execution makes a new one, whose elements are not initialized.
+    """
+
+    memory: Memory
+
+
+@dataclass(frozen=True)
+class Atomic(Op):
+    """Read, combine and write each element of a view as one step; the result holds what was read.
+
+    ``fn`` is ``add``, ``maximum`` or ``minimum``. Lanes out of bounds, or masked off, write nothing and
+    give 0. Atomics of different instances on one element do not conflict with one another.
+    """
+
+    result: Value
+    view: View
+    value: Value
+    fn: str
+    mask: Value | None = None
+
+
+@dataclass(frozen=True)
+class Extern(Op):
+    """Call of an opaque C function: ``void symbol(...)``.
+
+    A view passes the address of its first element, which must be in bounds; a scalar value passes itself.
+    It may read all of the memories in ``reads`` and write all of those in ``writes``.
+    """
+
+    symbol: str
+    operands: tuple[View | Value, ...]
+    reads: tuple[Memory, ...]
+    writes: tuple[Memory, ...]
 
 
 @dataclass(frozen=True)

@@ -170,18 +170,24 @@ def check_policy(reduce: Reduce) -> list[tuple[str, str]]:
     states = ", ".join(arg.name or str(arg) for arg in reduce.args)
     merge = reduce.merge
     if merge is None:
-        return [(
-            f"policy {reduce.policy!r} regroups contributions, but the update of {states} has no known merge",
-            'give merge=, or keep the order of the source with policy="fold_left"',
-        )]
+        return [
+            (
+                f"policy {reduce.policy!r} regroups contributions, but the update of {states} has no known merge",
+                'give merge=, or keep the order of the source with policy="fold_left"',
+            )
+        ]
     if not merge.associative:
-        return [(
-            f"policy {reduce.policy!r} regroups contributions, but the merge of {states} is not associative",
-            'keep the order of the source with policy="fold_left"',
-        )]
+        return [
+            (
+                f"policy {reduce.policy!r} regroups contributions, but the merge of {states} is not associative",
+                'keep the order of the source with policy="fold_left"',
+            )
+        ]
     if reduce.policy == "unordered_tree" and not merge.commutative:
-        return [(
-            f"policy 'unordered_tree' permutes contributions, but the merge of {states} is not commutative",
-            'keep the order of the contributions with policy="ordered_tree"',
-        )]
+        return [
+            (
+                f"policy 'unordered_tree' permutes contributions, but the merge of {states} is not commutative",
+                'keep the order of the contributions with policy="ordered_tree"',
+            )
+        ]
     return []

@@ -59,7 +59,9 @@ def _branch_faults(region: If) -> Iterator[Fault]:
     if condition.type != _BOOL:
         yield Fault(
             f"the condition {condition} is {condition.type}, not a bool scalar",
-            span, "condition", "compare it, or reduce it with tt.any or tt.all",
+            span,
+            "condition",
+            "compare it, or reduce it with tt.any or tt.all",
         )
     for arm, yields in (("then", region.then_yields), ("else", region.else_yields)):
         yield from _agree(f"the {arm} arm of a branch yields", yields, region.results, region)
@@ -72,14 +74,18 @@ def _agree(
     if len(given) != len(wanted):
         yield Fault(
             f"{what} {_count(given)} for {_count(wanted)} ({', '.join(map(str, wanted)) or 'none'})",
-            region.span, "arity", "give one value each",
+            region.span,
+            "arity",
+            "give one value each",
         )
         return
     for value, target in zip(given, wanted, strict=True):
         if value.type != target.type:
             yield Fault(
                 f"{what} {value} of type {value.type} for {target} of type {target.type}",
-                region.span, "type", f"keep the shape and dtype of {target.name or target} with a cast",
+                region.span,
+                "type",
+                f"keep the shape and dtype of {target.name or target} with a cast",
             )
 
 
@@ -92,7 +98,9 @@ def _domain_faults(region: Loop) -> Iterator[Fault]:
     if len(region.indices) != len(extents):
         yield Fault(
             f"a region has {len(region.indices)} indices for {len(extents)} extents",
-            span, "domain", "give one index an extent",
+            span,
+            "domain",
+            "give one index an extent",
         )
     for index in region.indices:
         if index.type != _INDEX_TYPE:
@@ -134,7 +142,8 @@ def _parallel_faults(region: Parallel) -> Iterator[Fault]:
             yield Fault(
                 f"{name} is assigned as a whole by every instance of the parallel region "
                 f"over {_names(region)}, but its value depends on {reason}",
-                value.span or region.span, "competing whole-tile writes",
+                value.span or region.span,
+                "competing whole-tile writes",
                 "store each instance's own part, or accumulate in a tt.reduce region; "
                 "or use another name if this value is local to the loop",
             )
@@ -144,7 +153,9 @@ def _reduce_faults(region: Reduce) -> Iterator[Fault]:
     if region.policy not in POLICIES:
         yield Fault(
             f"policy {region.policy!r} is not one of {', '.join(POLICIES)}",
-            region.span, "policy", f"use policy={POLICIES[0]!r}",
+            region.span,
+            "policy",
+            f"use policy={POLICIES[0]!r}",
         )
     for message, suggestion in check_policy(region):
         yield Fault(message, region.span, "reduction policy", suggestion)
@@ -168,7 +179,9 @@ def _merge_faults(region: Reduce, merge: Merge) -> Iterator[Fault]:
             listed = ", ".join(merge.builtin) or "none"
             yield Fault(
                 f"a merge of {_count(states)} has the built-in functions {listed}",
-                region.span, "reduction policy", f"name one of {', '.join(REDUCIBLE)} a state",
+                region.span,
+                "reduction policy",
+                f"name one of {', '.join(REDUCIBLE)} a state",
             )
 
 
@@ -180,7 +193,9 @@ def stage_faults(block: Block, pipeline: bool = False) -> Iterator[Fault]:
             case Stage(name=name) if not pipeline:
                 yield Fault(
                     f"stage {name!r} is not directly in the body of a pipeline",
-                    statement.span, "stage order", "move it to the outermost level of a tt.pipeline body",
+                    statement.span,
+                    "stage order",
+                    "move it to the outermost level of a tt.pipeline body",
                 )
             case Stage(name=name) if name in seen:
                 message = f"stage {name!r} appears twice in one pipeline"

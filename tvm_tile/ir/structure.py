@@ -21,6 +21,7 @@ from tvm_tile.ir.index import (
     Or,
     free_values,
 )
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import Number, Op
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Program, Reduce, Statement
 from tvm_tile.ir.span import Span
@@ -45,6 +46,9 @@ def walk(node: Any) -> Iterator[Statement]:
     if isinstance(node, tuple):
         for item in node:
             yield from walk(item)
+    elif isinstance(node, (MergeReduce, Scan)):
+        yield node
+        yield from walk(node.merge)
     elif isinstance(node, Op):
         yield node
     elif isinstance(node, (If, Loop)):
@@ -156,6 +160,10 @@ def _define_in_order(node: Any, define: Callable[[Value], None]) -> None:
                 _define_in_order(node.merge, define)
             for value in results:
                 define(value)
+        case MergeReduce(merge=merge) | Scan(merge=merge):
+            _define_in_order(merge, define)
+            for value in node.results:
+                define(value)
         case _:
             for value in node.results:
                 define(value)
@@ -172,6 +180,7 @@ def structural_hash(program: Program) -> str:
         elif isinstance(node, Memory):
             index = memories.setdefault(node, len(memories))
             digest.update(f"m{index}:{node.shape}:{node.dtype}:{node.strides}:{node.scope};".encode())
+            feed(node.layout)
         elif isinstance(node, tuple):
             digest.update(f"({len(node)}".encode())
             for item in node:

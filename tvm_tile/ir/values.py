@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tvm_tile.ir.span import Span
+
+if TYPE_CHECKING:
+    from tvm_tile.ir.index import AddressMap
 
 __all__ = ["Memory", "TileType", "Value", "row_major_strides"]
 
@@ -85,7 +89,10 @@ class Memory:
         Strides in elements, or ``None`` for dense row-major. Axes of extent 0 or 1 have no
         meaningful stride; :func:`dense_or_strides` normalizes them away.
     scope
-        ``"param"`` for tensor parameters; else the memory space of an allocation.
+        ``"param"`` for tensor parameters; else the memory space of an allocation: ``"local"``,
+        ``"shared"``, ``"global"`` or a target's own.
+    layout
+        Address of each element in an allocation, in place of strides; ``None`` for strides or row-major.
     """
 
     name: str
@@ -93,6 +100,7 @@ class Memory:
     dtype: str
     strides: tuple[int, ...] | None = None
     scope: str = "param"
+    layout: AddressMap | None = None
     span: Span | None = field(default=None, compare=False, repr=False)
 
     def __str__(self) -> str:
