@@ -108,7 +108,9 @@ def test_memories_are_parameters_as_declared():
     A = Memory("A", (4,), "float32")
     unknown = View(Memory("B", (), "float32"), ())
     fault = the_fault(Program("k", (A,), Block((spanned(Load(a, unknown), 3),))))
-    assert fault.message == "memory @B is not a parameter of the program; the tensor parameters are @A"
+    assert fault.message == (
+        "memory @B is neither a parameter nor allocated; the memories visible here are @A"
+    )
     assert (fault.obligation, fault.span.line) == ("memory", 3)
     strided = View(dataclasses.replace(A, strides=(2,)), (Point(IndexConst(0)),))
     fault = the_fault(Program("k", (A, a), Block((Store(strided, a),))))

@@ -110,7 +110,8 @@ def test_a_faulty_text_is_refused_with_its_place(text, message, line, column):
     assert message in error.message
     assert (error.span.line, error.span.column) == (line, column)
     source = text.splitlines()[line - 1] if text else ""
-    assert source in str(error)
+    # Of a very long line the excerpt shows a part.
+    assert source[:200] in str(error)
 
 
 def test_the_remedy_for_a_remainder_without_space_is_named():

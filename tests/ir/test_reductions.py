@@ -210,7 +210,7 @@ def with_merge(policy, **laws):
 @pytest.mark.parametrize("policy", ["unordered_tree", "ordered_tree"])
 def test_a_tree_without_merge_is_refused_with_a_fold(policy):
     loop, _ = reduction(SUM)
-    ((message, suggestion),) = check_policy(dataclasses.replace(loop, policy=policy))
+    ((message, suggestion),) = check_policy(policy, loop.merge, "s")
     assert "the update of s has no known merge" in message
     assert 'policy="fold_left"' in suggestion
 
@@ -218,7 +218,7 @@ def test_a_tree_without_merge_is_refused_with_a_fold(policy):
 @pytest.mark.parametrize("policy", ["fold_left", "fold_right"])
 def test_a_fold_needs_no_merge(policy):
     loop, _ = reduction(SUM)
-    assert check_policy(dataclasses.replace(loop, policy=policy)) == []
+    assert check_policy(policy, loop.merge, "s") == []
 
 
 def test_an_unordered_tree_needs_a_commutative_merge():

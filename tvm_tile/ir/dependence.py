@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from tvm_tile.ir.index import free_values
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import Op
 from tvm_tile.ir.regions import Block, Domain, If, Loop, Merge, Reduce, Statement
 from tvm_tile.ir.structure import operands_of, walk
@@ -76,6 +77,10 @@ def _mark(statement: Statement, found: set[Value], source: Callable[[Op], bool])
                 ends = (*inits[k : k + 1], *args[k : k + 1], *statement.yields[k : k + 1])
                 if everything or not found.isdisjoint(ends):
                     found.update((*args[k : k + 1], result))
+        case MergeReduce(merge=merge) | Scan(merge=merge):
+            reads = not found.isdisjoint(operands_of(statement))
+            if reads or _merge_depends(merge, found, source):
+                found.update(statement.results)
         case _:
             if not found.isdisjoint(operands_of(statement)) or source(statement):
                 found.update(statement.results)

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from tvm_tile.ir.faults import Fault
 from tvm_tile.ir.index import free_values
-from tvm_tile.ir.ops import Load, Store
-from tvm_tile.ir.regions import Block, If, Loop, Program, Reduce, Statement
+from tvm_tile.ir.ops import Alloc, Op
+from tvm_tile.ir.regions import Block, If, Loop, Program, Statement
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.structure import walk
-from tvm_tile.ir.uses import merge_parts, uses_of
+from tvm_tile.ir.uses import memories_of, merge_of, merge_parts, uses_of
 from tvm_tile.ir.values import Memory, TileType, Value
 
 __all__ = ["dominance_faults"]
@@ -27,7 +27,8 @@ class _Checker:
     def __init__(self, program: Program) -> None:
         self._program = program
         self._anywhere = {value.id for value in _all_definitions(program)}
-        self._memories = {memory.name: memory for memory in program.tensors}
+        self._memories: list[dict[str, Memory]] = [{memory.name: memory for memory in program.tensors}]
+        self._declared = dict(self._memories[0])
         self._earlier: dict[int, Value] = {}
         self._scopes: list[dict[int, Value]] = [{}]
         self.faults: list[Fault] = []
@@ -76,21 +77,35 @@ class _Checker:
         self.faults.append(Fault(message, span, "use list", "replace all uses when replacing a definition"))
 
     def _memory(self, memory: Memory, span: Span | None) -> None:
-        declared = self._memories.get(memory.name)
-        if declared is None:
-            known = ", ".join(map(str, self._memories.values())) or "none"
-            message = f"memory {memory} is not a parameter of the program; the tensor parameters are {known}"
+        visible = {name: found for scope in self._memories for name, found in scope.items()}
+        declared = visible.get(memory.name)
+        if declared is None and memory.name in self._declared:
+            message = f"memory {memory} is used outside of the block that allocates it, or before"
+        elif declared is None:
+            known = ", ".join(map(str, visible.values())) or "none"
+            message = (
+                f"memory {memory} is neither a parameter nor allocated; the memories visible here are {known}"
+            )
         elif declared != memory:
             message = f"memory {memory} is used as {_shown(memory)} but declared as {_shown(declared)}"
         else:
             return
         self.faults.append(Fault(message, span, "memory", f"use a declared memory instead of {memory}"))
 
+    def _allocate(self, op: Alloc) -> None:
+        memory = op.memory
+        if memory.name in self._declared:
+            message = f"two memories have the name {memory}"
+            self.faults.append(Fault(message, op.span, "memory", "give each memory its own name"))
+        self._declared[memory.name] = self._memories[-1][memory.name] = memory
+
     def _block(self, block: Block, yields: tuple[Value, ...] = (), span: Span | None = None) -> None:
+        self._memories.append({})
         for statement in block.statements:
             self._statement(statement)
         for value in yields:
             self._use(value, span)
+        self._memories.pop()
 
     def _statement(self, statement: Statement) -> None:
         span = statement.span
@@ -101,11 +116,15 @@ class _Checker:
                 self._scoped((), statement.orelse, statement.else_yields, span)
             case Loop():
                 self._loop(statement)
-            case _:
-                if isinstance(statement, (Load, Store)):
-                    self._memory(statement.view.memory, span)
+            case Alloc():
+                self._allocate(statement)
+            case Op():
+                for memory in memories_of(statement):
+                    self._memory(memory, span)
                 for use in uses_of(statement):
-                    self._use(use.value, span)
+                    if use.role != "merge":
+                        self._use(use.value, span)
+                self._merge(statement)
         self._define(statement.results, span)
 
     def _scoped(
@@ -129,9 +148,13 @@ class _Checker:
         self._define(loop.args, loop.span)
         self._block(loop.body, loop.yields, loop.span)
         self._scopes.pop()
-        if isinstance(loop, Reduce) and loop.merge is not None:
-            for _, part in merge_parts(loop.merge):
-                self._scoped(part.params, part.body, part.yields, loop.span)
+        self._merge(loop)
+
+    def _merge(self, statement: Statement) -> None:
+        merge = merge_of(statement)
+        if merge is not None:
+            for _, part in merge_parts(merge):
+                self._scoped(part.params, part.body, part.yields, statement.span)
 
 
 def _all_definitions(program: Program) -> Iterator[Value]:
@@ -140,12 +163,14 @@ def _all_definitions(program: Program) -> Iterator[Value]:
         yield from statement.results
         if isinstance(statement, Loop):
             yield from (*statement.indices, *statement.args)
-        if isinstance(statement, Reduce) and statement.merge is not None:
-            for _, part in merge_parts(statement.merge):
+        merge = merge_of(statement)
+        if merge is not None:
+            for _, part in merge_parts(merge):
                 yield from part.params
 
 
 def _shown(memory: Memory) -> str:
     strides = "" if memory.strides is None else f" with strides {memory.strides}"
     scope = "" if memory.scope == "param" else f" in {memory.scope}"
-    return f"{TileType(memory.shape, memory.dtype)}{strides}{scope}"
+    layout = "" if memory.layout is None else f" with the layout {memory.layout.address}"
+    return f"{TileType(memory.shape, memory.dtype)}{strides}{scope}{layout}"

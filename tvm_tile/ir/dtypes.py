@@ -56,7 +56,11 @@ def canonical_dtype(dtype: Any) -> str:
     TypeError
         The element type is not one of :data:`DTYPES`.
     """
-    name = dtype if isinstance(dtype, str) else str(dtype)
+    try:
+        name = dtype if isinstance(dtype, str) else str(dtype)
+    except Exception:  # Whatever the user's own text raises.
+        kind = type(dtype).__name__
+        raise TypeError(f"dtype, an object of {kind}, is not one of {', '.join(DTYPES)}") from None
     name = name.removeprefix("torch.")
     if name in DTYPES:
         return name

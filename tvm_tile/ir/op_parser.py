@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from typing import Any
 
 from tvm_tile.ir.functions import FUNCTIONS
 from tvm_tile.ir.lexer import Token
 from tvm_tile.ir.ops import (
+    Alloc,
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
+    Extern,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Iota,
     Load,
     Mma,
@@ -28,34 +35,83 @@ from tvm_tile.ir.ops import (
 )
 from tvm_tile.ir.reader import Reader
 from tvm_tile.ir.span import Span
-from tvm_tile.ir.values import Value
+from tvm_tile.ir.values import Memory, Value
 
-__all__ = ["MakeOp", "parse_op", "parse_stage", "parse_store"]
+__all__ = ["EFFECTS", "MakeOp", "parse_merge_op", "parse_op"]
 
 #: Makes an operation's record of its result and its span.
 MakeOp = Callable[[Value, Span], Op]
 
 _CONVERSIONS = {"cast": Cast, "broadcast": Broadcast, "reshape": Reshape}
 _KEYWORDS = (
-    *("argmax", "argmin", "cast", "broadcast", "extract", "full", "if", "index", "iota", "load", "mma"),
-    *("parallel", "pipeline", "reduce", "reduce_tile", "reshape", "serial", "stage", "store", "transpose"),
-    *("yield", *FUNCTIONS),
+    *("alloc", "argmax", "argmin", "atomic", "cast", "concat", "broadcast", "extern", "extract", "full"),
+    *("gather", "if", "index", "insert", "iota", "load", "merge_reduce", "mma", "parallel", "pipeline"),
+    *("reduce", "reduce_tile", "reshape", "scan", "serial", "stage", "store", "transpose", "yield"),
+    *FUNCTIONS,
 )
 
 
-def parse_stage(reader: Reader, first: Token) -> Stage:
-    """Consume what follows ``stage``; ``first`` starts the statement."""
+def _stage(reader: Reader, first: Token) -> Stage:
     name = reader.cursor.word("the stage's name")
     return Stage(name, span=reader.cursor.since(first))
 
 
-def parse_store(reader: Reader, first: Token) -> Store:
-    """Consume what follows ``store``; ``first`` starts the statement."""
-    view = View(reader.memory(), reader.subscripts())
+def _store(reader: Reader, first: Token) -> Store:
+    view = reader.view()
     reader.cursor.expect(",", "and a value after the view of a store")
     value = reader.operand()
     more = reader.attributes(bounds=lambda: reader.cursor.word("a bounds mode"), mask=reader.operand)
     return Store(view, value, span=reader.cursor.since(first), **more)
+
+
+def _alloc(reader: Reader, first: Token) -> Alloc:
+    return Alloc(reader.declare(), span=reader.cursor.since(first))
+
+
+def _extern(reader: Reader, first: Token) -> Extern:
+    cursor = reader.cursor
+    symbol = cursor.word("the name of a C function")
+
+    def item() -> View | Value:
+        return reader.view() if cursor.token.kind == "memory" else reader.operand()
+
+    operands = reader.between("(", ")", item, "around the arguments of a call")
+
+    def memories() -> tuple[Memory, ...]:
+        return reader.between("(", ")", reader.memory, "around memories")
+
+    more = {"reads": (), "writes": (), **reader.attributes(reads=memories, writes=memories)}
+    return Extern(symbol, operands, span=cursor.since(first), **more)
+
+
+#: Statements without results: from their keyword to what consumes the rest; the token starts the statement.
+EFFECTS: dict[str, Callable[[Reader, Token], Op]] = {
+    "alloc": _alloc,
+    "extern": _extern,
+    "stage": _stage,
+    "store": _store,
+}
+
+
+def parse_merge_op(reader: Reader, name: str) -> dict[str, Any]:
+    """Consume a reduction or scan of tiles up to its merge: its fields but for results and merge."""
+    cursor = reader.cursor
+    fields: dict[str, Any] = {"operands": reader.operands()}
+    readers: dict[str, Callable[[], Any]] = {
+        "policy": lambda: cursor.word("a policy"),
+        "seeds": lambda: reader.between("(", ")", reader.operand, "around seeds"),
+    }
+    if name == "scan":
+        readers |= {"axis": lambda: cursor.integer("axis"), "exclusive": lambda: True}
+    else:
+        readers |= {"axes": lambda: reader.integers("axes"), "where": reader.operand}
+    fields |= reader.attributes(**readers)
+    needed = "axis" if name == "scan" else "axes"
+    if needed not in fields:
+        cursor.fail(
+            f"{name} needs its {needed}", suggestion=f"write {needed} {'0' if name == 'scan' else '(0)'}"
+        )
+    return fields
 
 
 def parse_op(reader: Reader, keyword: Token) -> MakeOp:
@@ -79,6 +135,29 @@ def parse_op(reader: Reader, keyword: Token) -> MakeOp:
         case "extract":
             operand, subscripts = reader.operand(), reader.subscripts()
             return lambda result, span: Extract(result, operand, subscripts, span=span)
+        case "insert":
+            operand, subscripts = reader.operand(), reader.subscripts()
+            cursor.expect(",", "and a value after the subscripts of an insert")
+            value = reader.operand()
+            more = reader.attributes(combine=lambda: cursor.word("a function such as add"))
+            return lambda result, span: Insert(result, operand, subscripts, value, span=span, **more)
+        case "concat":
+            operands, axis = reader.operands(), _axis(reader, "concat")
+            return lambda result, span: Concat(result, operands, axis, span=span)
+        case "gather":
+            operands = reader.operands()
+            if len(operands) != 2:
+                cursor.fail(f"gather takes a tile and positions, not {len(operands)} values", keyword)
+            operand, index = operands
+            axis = _axis(reader, "gather")
+            more = reader.attributes(fill=reader.number)
+            return lambda result, span: Gather(result, operand, index, axis, span=span, **more)
+        case "atomic":
+            fn, view = cursor.word("a function such as add"), reader.view()
+            cursor.expect(",", "and a value after the view of an atomic")
+            value = reader.operand()
+            more = reader.attributes(mask=reader.operand)
+            return lambda result, span: Atomic(result, view, value, fn, span=span, **more)
         case "mma":
             operands = reader.operands()
             if len(operands) != 3:
@@ -91,7 +170,7 @@ def parse_op(reader: Reader, keyword: Token) -> MakeOp:
         case "argmax" | "argmin" as name:
             return _arg_reduce(reader, name)
         case "load":
-            view = View(reader.memory(), reader.subscripts())
+            view = reader.view()
             more = reader.attributes(
                 fill=reader.number, bounds=lambda: cursor.word("a bounds mode"), mask=reader.operand
             )
@@ -102,6 +181,11 @@ def parse_op(reader: Reader, keyword: Token) -> MakeOp:
     close = difflib.get_close_matches(keyword.text, _KEYWORDS, n=1)
     remedy = f"did you mean {close[0]!r}?" if close else None
     return cursor.fail(f"there is no operation {keyword.text!r}", keyword, remedy)
+
+
+def _axis(reader: Reader, what: str) -> int:
+    reader.cursor.expect("axis", f"and an axis after the operands of {what}")
+    return reader.cursor.integer("axis")
 
 
 def _reduce_tile(reader: Reader) -> MakeOp:

@@ -6,16 +6,33 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tvm_tile.ir.dtypes import DTYPES, bits, is_bool, is_float, is_integer, numpy_dtype
+from tvm_tile.ir.dtypes import DTYPES, SIGNED, UNSIGNED, bits, is_bool, is_float, is_integer, numpy_dtype
 from tvm_tile.ir.faults import Fault
 from tvm_tile.ir.functions import FUNCTIONS
-from tvm_tile.ir.index import And, Comparison, IndexBinary, IndexExpr, Not, Or, Predicate
+from tvm_tile.ir.index import (
+    AddressMap,
+    And,
+    Comparison,
+    IndexBinary,
+    IndexConst,
+    IndexExpr,
+    Not,
+    Or,
+    Predicate,
+    free_values,
+)
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import (
     POLICIES,
+    Alloc,
+    Atomic,
     Elementwise,
+    Extern,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Load,
     Number,
     Op,
@@ -24,9 +41,10 @@ from tvm_tile.ir.ops import (
     Stage,
     Store,
     Subscript,
+    View,
 )
 from tvm_tile.ir.span import Span
-from tvm_tile.ir.typing import TypeFault, expected_type
+from tvm_tile.ir.typing import TypeFault, expected_types
 from tvm_tile.ir.uses import index_values, uses_of
 from tvm_tile.ir.values import TileType, Value
 
@@ -52,10 +70,19 @@ def op_faults(op: Op) -> Iterator[Fault]:
             yield from _literal_faults(value, result.dtype, f"literal of {result}", span)
         case FromIndex(index=index):
             yield from index_faults(index, span)
-        case Extract(subscripts=subscripts):
+        case Extract(subscripts=subscripts) | Insert(subscripts=subscripts):
             yield from _subscript_faults(subscripts, span)
-        case ReduceTile(policy=policy) if policy not in POLICIES:
-            yield _choice("policy", policy, POLICIES, span)
+        case ReduceTile(policy=policy) | MergeReduce(policy=policy) | Scan(policy=policy):
+            if policy not in POLICIES:
+                yield _choice("policy", policy, POLICIES, span)
+        case Gather(result=result, fill=fill):
+            yield from _literal_faults(fill, result.dtype, f"fill of {result}", span)
+        case Alloc():
+            yield from _allocation_faults(op)
+        case Atomic(view=view):
+            yield from _subscript_faults(view.subscripts, span)
+        case Extern():
+            yield from _call_faults(op)
         case Load(view=view, fill=fill, bounds=bounds):
             yield from _subscript_faults(view.subscripts, span)
             yield from _literal_faults(fill, view.memory.dtype, f"fill of a load from {view.memory}", span)
@@ -93,15 +120,21 @@ def _type_faults(op: Op) -> Iterator[Fault]:
     if isinstance(op, Elementwise) and op.fn not in FUNCTIONS:
         remedy = f"use one of {', '.join(FUNCTIONS)}"
     try:
-        expected = expected_type(op)
+        expected = expected_types(op)
     except TypeFault as fault:
         yield Fault(_about(op, str(fault)), op.span, "type", remedy)
         return
     if isinstance(op, Store):
         yield from _store_faults(op)
-    elif op.results and expected != op.results[0].type:
-        given = op.results[0].type
-        yield Fault(_about(op, f"the operands give {expected}, not {given}"), op.span, "type", remedy)
+        return
+    given = tuple(value.type for value in op.results)
+    if expected != given:
+        problem = f"the operands give {_listed(expected)}, not {_listed(given)}"
+        yield Fault(_about(op, problem), op.span, "type", remedy)
+
+
+def _listed(types: tuple[TileType, ...]) -> str:
+    return " and ".join(map(str, types)) or "nothing"
 
 
 def _about(op: Op, problem: str) -> str:
@@ -133,6 +166,53 @@ def _store_faults(op: Store) -> Iterator[Fault]:
             "type",
             "broadcast the mask to the shape of the view",
         )
+
+
+#: Dtypes of scalars that C passes by value.
+_C_SCALARS = ("bool", *SIGNED, *UNSIGNED, "float32", "float64")
+
+
+def _call_faults(op: Extern) -> Iterator[Fault]:
+    if not (op.symbol.isidentifier() and op.symbol.isascii()):
+        message = f"{op.symbol!r} is not the name of a C function"
+        yield Fault(message, op.span, "opaque call", "call it by its identifier")
+    for item in op.operands:
+        if isinstance(item, View):
+            yield from _subscript_faults(item.subscripts, op.span)
+            if len(item.subscripts) != len(item.memory.shape):
+                message = (
+                    f"{len(item.subscripts)} subscripts for memory {item.memory} of shape {item.memory.shape}"
+                )
+                yield Fault(message, op.span, "type", "give one subscript an axis")
+        elif item.shape != () or item.dtype not in _C_SCALARS:
+            message = f"value {item} of type {item.type} cannot be passed to a C function"
+            yield Fault(message, op.span, "opaque call", "pass scalars, and tiles through memory")
+
+
+def _allocation_faults(op: Alloc) -> Iterator[Fault]:
+    memory, layout = op.memory, op.memory.layout
+    problem = type_fault(TileType(memory.shape, memory.dtype))
+    if problem is not None:
+        yield Fault(f"memory {memory}: {problem}", op.span, "type", "use a dtype and extents that exist")
+        return
+    if memory.scope == "param":
+        message = f"memory {memory} is allocated as a parameter"
+        yield Fault(message, op.span, "memory", 'allocate it in a memory such as "local"')
+    if memory.strides is not None and len(memory.strides) != len(memory.shape):
+        message = f"memory {memory} of shape {memory.shape} has the strides {memory.strides}"
+        yield Fault(message, op.span, "memory", "give one stride an axis")
+    elif memory.strides is not None and any(stride < 0 for stride in memory.strides):
+        message = f"memory {memory} has the strides {memory.strides}"
+        yield Fault(message, op.span, "memory", "use strides of 0 or more, or a layout")
+    if layout is not None:
+        yield from index_faults(layout.address, op.span)
+        axes = tuple(AddressMap.axis(k) for k in range(len(memory.shape)))
+        if layout.axes != axes or free_values(layout.address) - set(axes):
+            message = f"the layout of memory {memory} is not a function of its {len(axes)} axes"
+            yield Fault(message, op.span, "memory", "use AddressMap.axis(k) for the index along axis k")
+        elif memory.strides is not None:
+            message = f"memory {memory} has strides and a layout"
+            yield Fault(message, op.span, "memory", "give one of them")
 
 
 def _literal_faults(number: Number, dtype: str, what: str, span: Span | None) -> Iterator[Fault]:
@@ -180,6 +260,11 @@ def index_faults(e: IndexExpr | Predicate, span: Span | None) -> Iterator[Fault]
     for op, known in _operators(e):
         if op not in known:
             yield _choice("operator", op, known, span)
+    for constant in _constants(e):
+        if not -(1 << 63) <= constant < 1 << 63:
+            yield Fault(
+                f"the index literal {constant} does not fit 64 bits", span, "index", "use a smaller one"
+            )
     for value in index_values(e):
         if not _is_index(value):
             yield Fault(
@@ -192,6 +277,17 @@ def index_faults(e: IndexExpr | Predicate, span: Span | None) -> Iterator[Fault]
 
 def _is_index(value: Value) -> bool:
     return value.shape == () and is_integer(value.dtype)
+
+
+def _constants(e: IndexExpr | Predicate) -> Iterator[int]:
+    match e:
+        case IndexConst(value):
+            yield value
+        case IndexBinary(a=a, b=b) | Comparison(a=a, b=b) | And(a, b) | Or(a, b):
+            yield from _constants(a)
+            yield from _constants(b)
+        case Not(a):
+            yield from _constants(a)
 
 
 def _operators(e: IndexExpr | Predicate) -> Iterator[tuple[str, tuple[str, ...]]]:

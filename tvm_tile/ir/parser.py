@@ -12,7 +12,8 @@ from typing import Any
 
 from tvm_tile.errors import ArgumentError, CaptureError
 from tvm_tile.ir.lexer import Cursor, Token, tokenize
-from tvm_tile.ir.op_parser import parse_op, parse_stage, parse_store
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.op_parser import EFFECTS, parse_merge_op, parse_op
 from tvm_tile.ir.reader import Reader
 from tvm_tile.ir.regions import (
     Block,
@@ -94,20 +95,7 @@ def _program(reader: Reader) -> Program:
 
 
 def _param(reader: Reader) -> Memory | Value:
-    cursor, token = reader.cursor, reader.cursor.token
-    if token.kind != "memory":
-        return reader.define(*reader.typed())
-    if token.text in reader.memories:
-        cursor.fail(f"memory {token} is declared twice", token, "use another name")
-    cursor.advance()
-    cursor.expect(":", "and a type after a memory")
-    declared = reader.tile_type()
-    more = reader.attributes(
-        strides=lambda: reader.integers("strides"), scope=lambda: cursor.word("a memory scope")
-    )
-    memory = Memory(token.text, declared.shape, declared.dtype, span=token.span, **more)
-    reader.memories[token.text] = memory
-    return memory
+    return reader.declare() if reader.cursor.token.kind == "memory" else reader.define(*reader.typed())
 
 
 def _block(reader: Reader, visible: tuple[Value, ...] = ()) -> tuple[Block, tuple[Value, ...]]:
@@ -147,10 +135,15 @@ def _statement(reader: Reader) -> Statement:
             return _branch(reader, first, results)
         case region if region in _LOOPS:
             return _loop(reader, region, first, results)
-        case "store" | "stage" as effect:
+        case effect if effect in EFFECTS:
             if named:
                 cursor.fail(f"{effect} defines no value", keyword)
-            return parse_store(reader, first) if effect == "store" else parse_stage(reader, first)
+            return EFFECTS[effect](reader, first)
+        case "merge_reduce" | "scan" as op:
+            fields = parse_merge_op(reader, op)
+            fields["merge"] = _merge(reader)
+            kind = MergeReduce if op == "merge_reduce" else Scan
+            return kind(results(), span=cursor.since(first), **fields)
     make = parse_op(reader, keyword)
     if len(named) != 1:
         cursor.fail(f"{keyword.text} defines one value, not {len(named)}", keyword)
@@ -211,7 +204,7 @@ def _carried(reader: Reader) -> tuple[Value, Value]:
 
 def _merge(reader: Reader) -> Merge:
     cursor = reader.cursor
-    keyword = cursor.expect("merge", "after a reduction's body")
+    keyword = cursor.expect("merge", "before a reduction's merge")
     provenance = cursor.word("where the merge comes from, such as declared,")
     laws = reader.attributes(
         associative=lambda: True,

@@ -6,10 +6,12 @@ state shows its type. Attributes at their defaults are left out.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
 
 from tvm_tile.ir.index import (
+    AddressMap,
     And,
     BoolConst,
     Comparison,
@@ -20,16 +22,24 @@ from tvm_tile.ir.index import (
     Not,
     Or,
     Predicate,
+    substitute_index,
 )
 from tvm_tile.ir.lexer import quoted, word
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import (
+    Alloc,
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
+    Extern,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Iota,
     Load,
     Mma,
@@ -59,7 +69,7 @@ from tvm_tile.ir.regions import (
 )
 from tvm_tile.ir.values import Memory, TileType, Value
 
-__all__ = ["PRECEDENCE", "print_index", "print_program", "print_statement"]
+__all__ = ["PRECEDENCE", "layout_axis", "print_index", "print_program", "print_statement"]
 
 _INDENT = "  "
 _INDEX_TYPE = TileType((), "int64")
@@ -139,7 +149,19 @@ def _memory(memory: Memory) -> str:
     text = f"@{word(memory.name)}: {TileType(memory.shape, memory.dtype)}"
     if memory.strides is not None:
         text += f" strides {_tuple(memory.strides)}"
-    return text if memory.scope == "param" else f"{text} scope {quoted(memory.scope)}"
+    if memory.scope != "param":
+        text += f" scope {quoted(memory.scope)}"
+    return text if memory.layout is None else f"{text} {_layout(memory.layout)}"
+
+
+def _layout(layout: AddressMap) -> str:
+    axes = {axis: IndexVar(layout_axis(k)) for k, axis in enumerate(layout.axes)}
+    return f"layout {layout.size} : {print_index(substitute_index(layout.address, axes))}"
+
+
+def layout_axis(position: int) -> Value:
+    """The value that stands in program text for the index along an axis of a memory's layout: ``%i0.0``."""
+    return dataclasses.replace(AddressMap.axis(position), id=position)
 
 
 def _tuple(items: Iterable[object]) -> str:
@@ -171,6 +193,10 @@ def _statement(statement: Statement, indent: str) -> Iterator[str]:
     results = ", ".join(map(_definition, statement.results))
     lead = f"{indent}{results} = " if results else indent
     match statement:
+        case MergeReduce(merge=merge) | Scan(merge=merge):
+            yield f"{lead}{_op(statement)} {_merge_head(merge)} {{"
+            yield from _merge_parts(merge, indent + _INDENT)
+            yield f"{indent}}}"
         case Op():
             yield f"{lead}{_op(statement)}"
         case If(condition, then, orelse, then_yields, else_yields):
@@ -253,6 +279,26 @@ def _op(op: Op) -> str:
             return f"transpose {_use(operand)} {_tuple(permutation)}"
         case Extract(operand=operand, subscripts=subscripts):
             return f"extract {_use(operand)} {_subscripts(subscripts)}"
+        case Insert(operand=operand, subscripts=subscripts, value=part, combine=combine):
+            text = f"insert {_use(operand)} {_subscripts(subscripts)}, {_use(part)}"
+            return text if combine is None else f"{text} combine {word(combine)}"
+        case Concat(operands=operands, axis=axis):
+            return f"concat {_uses(operands)} axis {axis}"
+        case Gather(operand=operand, index=positions, axis=axis, fill=fill):
+            return f"gather {_uses((operand, positions))} axis {axis}{_fill(fill)}"
+        case MergeReduce(operands=operands, axes=axes, policy=policy, seeds=seeds, where=where):
+            text = f"merge_reduce {_uses(operands)} axes {_tuple(axes)} policy {word(policy)}"
+            return f"{text}{_seeds(seeds)}{_mask('where', where)}"
+        case Scan(operands=operands, axis=axis, exclusive=exclusive, policy=policy, seeds=seeds):
+            text = f"scan {_uses(operands)} axis {axis}{' exclusive' if exclusive else ''}"
+            return f"{text} policy {word(policy)}{_seeds(seeds)}"
+        case Alloc(memory=memory):
+            return f"alloc {_memory(memory)}"
+        case Atomic(view=view, value=operand, fn=fn, mask=mask):
+            return f"atomic {word(fn)} {_view(view)}, {_use(operand)}{_mask('mask', mask)}"
+        case Extern(symbol=symbol, operands=operands, reads=reads, writes=writes):
+            passed = _tuple(_view(item) if isinstance(item, View) else _use(item) for item in operands)
+            return f"extern {quoted(symbol)} {passed} reads {_names(reads)} writes {_names(writes)}"
         case Mma(a=a, b=b, acc=acc, ordered=ordered):
             return f"mma {_uses((a, b, acc))}{' ordered' if ordered else ''}"
         case ReduceTile(operand=operand, axes=axes, combiner=combiner, keepdims=keepdims, policy=policy):
@@ -262,13 +308,24 @@ def _op(op: Op) -> str:
             text = f"{word(kind)} {_use(operand)} axis {axis}"
             return f"{text}{' keepdims' if keepdims else ''}{_mask('where', where)}"
         case Load(view=view, fill=fill, bounds=bounds, mask=mask):
-            shown = "" if fill == Number("0") else f" fill {fill}"
-            return f"load {_view(view)}{shown}{_bounds(bounds)}{_mask('mask', mask)}"
+            return f"load {_view(view)}{_fill(fill)}{_bounds(bounds)}{_mask('mask', mask)}"
         case Store(view=view, value=stored, bounds=bounds, mask=mask):
             return f"store {_view(view)}, {_use(stored)}{_bounds(bounds)}{_mask('mask', mask)}"
         case Stage(name=name):
             return f"stage {quoted(name)}"
     raise TypeError(f"no text for the operation {type(op).__name__}")
+
+
+def _fill(fill: Number) -> str:
+    return "" if fill == Number("0") else f" fill {fill}"
+
+
+def _seeds(seeds: tuple[Value, ...]) -> str:
+    return f" seeds {_tuple(map(_use, seeds))}" if seeds else ""
+
+
+def _names(memories: tuple[Memory, ...]) -> str:
+    return _tuple(f"@{word(memory.name)}" for memory in memories)
 
 
 def _bounds(bounds: str) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tvm_tile.ir.dtypes import DTYPES
-from tvm_tile.ir.index import IndexExpr, Predicate
+from tvm_tile.ir.index import AddressMap, IndexExpr, Predicate
 from tvm_tile.ir.index_parser import parse_index, parse_predicate
 from tvm_tile.ir.lexer import Cursor, Token
-from tvm_tile.ir.ops import Number, Point, Slice, Subscript
+from tvm_tile.ir.ops import Number, Point, Slice, Subscript, View
+from tvm_tile.ir.printer import layout_axis
 from tvm_tile.ir.values import Memory, TileType, Value
 
 __all__ = ["Reader", "Scope"]
@@ -25,13 +26,12 @@ class Reader:
     ----------
     cursor
         Where in the text it is.
-    memories
-        Tensor parameters by name.
     """
 
     def __init__(self, cursor: Cursor) -> None:
         self.cursor = cursor
-        self.memories: dict[str, Memory] = {}
+        self._memories: list[dict[str, Memory]] = [{}]
+        self._names: set[str] = set()
         self._scopes: list[Scope] = [{}]
         self._defined: Scope = {}
 
@@ -58,7 +58,9 @@ class Reader:
     def within(self, values: tuple[Value, ...], read: Callable[[], T]) -> T:
         """Read something in which these values are visible, and which may define more."""
         self._scopes.append({value.id: value for value in values})
+        self._memories.append({})
         result = read()
+        self._memories.pop()
         self._scopes.pop()
         return result
 
@@ -100,11 +102,47 @@ class Reader:
     def memory(self) -> Memory:
         """The declared memory that a token names."""
         token = self.cursor.kind("memory", "a memory such as @A")
-        found = self.memories.get(token.text)
+        visible = {name: found for scope in self._memories for name, found in scope.items()}
+        found = visible.get(token.text)
         if found is None:
-            known = ", ".join(map(str, self.memories.values())) or "none"
-            self.cursor.fail(f"memory {token} is not a parameter; the tensor parameters are {known}", token)
+            known = ", ".join(map(str, visible.values())) or "none"
+            problem = (
+                f"memory {token} is neither a parameter nor allocated; the memories visible here are {known}"
+            )
+            self.cursor.fail(problem, token)
         return found
+
+    def declare(self) -> Memory:
+        """A memory, its type and its attributes: visible from here to the end of the block."""
+        cursor = self.cursor
+        token = cursor.kind("memory", "a memory such as @A")
+        if token.text in self._names:
+            cursor.fail(f"memory {token} is declared twice", token, "use another name")
+        cursor.expect(":", "and a type after a memory")
+        declared = self.tile_type()
+        more = self.attributes(
+            strides=lambda: self.integers("strides"),
+            scope=lambda: cursor.word("a memory scope"),
+            layout=lambda: self._layout(len(declared.shape)),
+        )
+        memory = Memory(token.text, declared.shape, declared.dtype, span=token.span, **more)
+        self._names.add(token.text)
+        self._memories[-1][token.text] = memory
+        return memory
+
+    def _layout(self, rank: int) -> AddressMap:
+        """A size and an address over the indices ``%i0.0``, ``%i1.1``, ... of the axes."""
+        axes = tuple(AddressMap.axis(k) for k in range(rank))
+
+        def axis(token: Token) -> Value:
+            if token.id >= rank or token.text != axes[token.id].name:
+                known = ", ".join(str(layout_axis(k)) for k in range(rank)) or "none"
+                self.cursor.fail(f"{token} is no axis of the memory; the axes are {known}", token)
+            return axes[token.id]
+
+        size = self.cursor.integer("the number of addresses")
+        self.cursor.expect(":", "and an address after the number of addresses")
+        return AddressMap(axes, parse_index(self.cursor, axis), size)
 
     # Pieces
 
@@ -158,6 +196,10 @@ class Reader:
     def subscripts(self) -> tuple[Subscript, ...]:
         """Subscripts in brackets."""
         return self.between("[", "]", self._subscript, "around subscripts")
+
+    def view(self) -> View:
+        """A memory and its subscripts."""
+        return View(self.memory(), self.subscripts())
 
     def _subscript(self) -> Subscript:
         start = self.index()

@@ -163,27 +163,35 @@ def _builtin_merge(
     )
 
 
-def check_policy(reduce: Reduce) -> list[tuple[str, str]]:
-    """What forbids a reduction's policy, as pairs of a message and a suggestion; empty if it is admitted."""
-    if reduce.policy not in TREES or not reduce.args:
+def check_policy(policy: str, merge: Merge | None, states: str) -> list[tuple[str, str]]:
+    """What forbids a reduction's policy, as pairs of a message and a suggestion; empty if it is admitted.
+
+    Parameters
+    ----------
+    policy
+        The policy asked for.
+    merge
+        How partial states combine, if that is known.
+    states
+        Names of the states, for the message.
+    """
+    if policy not in TREES:
         return []
-    states = ", ".join(arg.name or str(arg) for arg in reduce.args)
-    merge = reduce.merge
     if merge is None:
         return [
             (
-                f"policy {reduce.policy!r} regroups contributions, but the update of {states} has no known merge",
+                f"policy {policy!r} regroups contributions, but the update of {states} has no known merge",
                 'give merge=, or keep the order of the source with policy="fold_left"',
             )
         ]
     if not merge.associative:
         return [
             (
-                f"policy {reduce.policy!r} regroups contributions, but the merge of {states} is not associative",
+                f"policy {policy!r} regroups contributions, but the merge of {states} is not associative",
                 'keep the order of the source with policy="fold_left"',
             )
         ]
-    if reduce.policy == "unordered_tree" and not merge.commutative:
+    if policy == "unordered_tree" and not merge.commutative:
         return [
             (
                 f"policy 'unordered_tree' permutes contributions, but the merge of {states} is not commutative",

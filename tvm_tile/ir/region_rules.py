@@ -6,15 +6,15 @@ from collections.abc import Iterator
 
 from tvm_tile.ir.dependence import dependent_values
 from tvm_tile.ir.effects import effects_of
-from tvm_tile.ir.faults import Fault
-from tvm_tile.ir.functions import REDUCIBLE
+from tvm_tile.ir.faults import Fault, agreement_faults
 from tvm_tile.ir.index import constant_of
+from tvm_tile.ir.merge_rules import region_merge_faults
 from tvm_tile.ir.op_rules import index_faults, type_fault
-from tvm_tile.ir.ops import POLICIES, Load, Op, Stage
-from tvm_tile.ir.reductions import check_policy
-from tvm_tile.ir.regions import Block, If, Loop, Merge, Parallel, Pipeline, Reduce, Statement
+from tvm_tile.ir.ops import POLICIES, Alloc, Atomic, Extern, Load, Op, Stage
+from tvm_tile.ir.patches import Patches, patched_states
+from tvm_tile.ir.regions import Block, If, Loop, Parallel, Pipeline, Reduce, Statement
 from tvm_tile.ir.structure import walk
-from tvm_tile.ir.uses import merge_parts
+from tvm_tile.ir.uses import merge_of, merge_parts
 from tvm_tile.ir.values import TileType, Value
 
 __all__ = ["BINDINGS", "effect_faults", "region_faults", "stage_faults"]
@@ -64,33 +64,7 @@ def _branch_faults(region: If) -> Iterator[Fault]:
             "compare it, or reduce it with tt.any or tt.all",
         )
     for arm, yields in (("then", region.then_yields), ("else", region.else_yields)):
-        yield from _agree(f"the {arm} arm of a branch yields", yields, region.results, region)
-
-
-def _agree(
-    what: str, given: tuple[Value, ...], wanted: tuple[Value, ...], region: If | Loop
-) -> Iterator[Fault]:
-    """Values that flow from ``given`` to ``wanted`` have their number and types."""
-    if len(given) != len(wanted):
-        yield Fault(
-            f"{what} {_count(given)} for {_count(wanted)} ({', '.join(map(str, wanted)) or 'none'})",
-            region.span,
-            "arity",
-            "give one value each",
-        )
-        return
-    for value, target in zip(given, wanted, strict=True):
-        if value.type != target.type:
-            yield Fault(
-                f"{what} {value} of type {value.type} for {target} of type {target.type}",
-                region.span,
-                "type",
-                f"keep the shape and dtype of {target.name or target} with a cast",
-            )
-
-
-def _count(values: tuple[Value, ...]) -> str:
-    return f"{len(values)} value{'' if len(values) == 1 else 's'}"
+        yield from agreement_faults(f"the {arm} arm of a branch yields", yields, region.results, region.span)
 
 
 def _domain_faults(region: Loop) -> Iterator[Fault]:
@@ -123,9 +97,9 @@ def _names(region: Loop) -> str:
 def _carried_faults(region: Loop) -> Iterator[Fault]:
     for value in region.args:
         yield from _value_type(value, region)
-    yield from _agree("a region starts from", region.inits, region.args, region)
-    yield from _agree("a region yields", region.yields, region.args, region)
-    yield from _agree("a region leaves", region.args, region.results, region)
+    yield from agreement_faults("a region starts from", region.inits, region.args, region.span)
+    yield from agreement_faults("a region yields", region.yields, region.args, region.span)
+    yield from agreement_faults("a region leaves", region.args, region.results, region.span)
 
 
 def _parallel_faults(region: Parallel) -> Iterator[Fault]:
@@ -133,8 +107,12 @@ def _parallel_faults(region: Parallel) -> Iterator[Fault]:
         message = f"there is no scope {region.bind!r} to bind a parallel region to"
         yield Fault(message, region.span, "binding", f"use one of {', '.join(BINDINGS)}")
     by_index = dependent_values(region.body, region.indices)
-    by_load = dependent_values(region.body, (), lambda op: isinstance(op, Load))
+    by_load = dependent_values(region.body, (), lambda op: isinstance(op, (Load, Atomic)))
+    patched = patched_states(region) if len(region.args) == len(region.yields) else ()
     for k, value in enumerate(region.yields):
+        if k < len(patched) and patched[k]:
+            yield from _patch_faults(region, k)
+            continue
         reason = "its indices" if value in by_index else "a load in it" if value in by_load else None
         if reason is not None:
             state = region.args[k] if k < len(region.args) else value
@@ -144,9 +122,24 @@ def _parallel_faults(region: Parallel) -> Iterator[Fault]:
                 f"over {_names(region)}, but its value depends on {reason}",
                 value.span or region.span,
                 "competing whole-tile writes",
-                "store each instance's own part, or accumulate in a tt.reduce region; "
+                "write each instance's own part with tt.update, or accumulate in a tt.reduce region; "
                 "or use another name if this value is local to the loop",
             )
+
+
+def _patch_faults(region: Parallel, k: int) -> Iterator[Fault]:
+    """Partial updates of one state agree on how the values of several instances combine."""
+    inserts = Patches(region.body, region.args[k]).inserts_of(region.yields[k])
+    ways = list(dict.fromkeys(insert.combine for insert in inserts))
+    if len(ways) > 1:
+        listed = " and ".join("no combine" if way is None else way for way in ways)
+        yield Fault(
+            f"the partial updates of {region.args[k].name or region.args[k]} in the parallel region over "
+            f"{_names(region)} have {listed}",
+            inserts[-1].span or region.span,
+            "patch join",
+            "give all of them one combine=",
+        )
 
 
 def _reduce_faults(region: Reduce) -> Iterator[Fault]:
@@ -157,32 +150,7 @@ def _reduce_faults(region: Reduce) -> Iterator[Fault]:
             "policy",
             f"use policy={POLICIES[0]!r}",
         )
-    for message, suggestion in check_policy(region):
-        yield Fault(message, region.span, "reduction policy", suggestion)
-    if region.merge is not None:
-        yield from _merge_faults(region, region.merge)
-
-
-def _merge_faults(region: Reduce, merge: Merge) -> Iterator[Fault]:
-    states = region.args
-    for name, part in merge_parts(merge):
-        for value in part.params:
-            yield from _value_type(value, region)
-        yield from _agree(f"the {name} of a merge yields", part.yields, states, region)
-    yield from _agree("a merge's combine joins", (*states, *states), merge.combine.params, region)
-    yield from _agree("a merge's identity takes", (), merge.identity.params, region)
-    if merge.lift is not None:
-        yield from _agree("a merge's lift takes", region.indices, merge.lift.params, region)
-    if merge.builtin is not None:
-        unknown = [fn for fn in merge.builtin if fn not in REDUCIBLE]
-        if unknown or len(merge.builtin) != len(states):
-            listed = ", ".join(merge.builtin) or "none"
-            yield Fault(
-                f"a merge of {_count(states)} has the built-in functions {listed}",
-                region.span,
-                "reduction policy",
-                f"name one of {', '.join(REDUCIBLE)} a state",
-            )
+    yield from region_merge_faults(region)
 
 
 def stage_faults(block: Block, pipeline: bool = False) -> Iterator[Fault]:
@@ -207,38 +175,55 @@ def stage_faults(block: Block, pipeline: bool = False) -> Iterator[Fault]:
                 yield from stage_faults(orelse)
             case Loop(body=body):
                 yield from stage_faults(body, isinstance(statement, Pipeline))
-                if isinstance(statement, Reduce) and statement.merge is not None:
-                    for _, part in merge_parts(statement.merge):
-                        yield from stage_faults(part.body)
+                yield from _merge_stages(statement)
+            case _:
+                yield from _merge_stages(statement)
+
+
+def _merge_stages(statement: Statement) -> Iterator[Fault]:
+    merge = merge_of(statement)
+    if merge is not None:
+        for _, part in merge_parts(merge):
+            yield from stage_faults(part.body)
 
 
 def effect_faults(block: Block) -> Iterator[Fault]:
-    """Writes in reductions, and reads or writes in the functions of a merge."""
+    """Writes in reductions, and reads or writes in the functions of a merge.
+
+    Memory that is allocated there is the contribution's own.
+    """
     reported: set[int] = set()
     for statement in walk(block):
-        if not isinstance(statement, Reduce):
-            continue
-        for op in _ops(statement.body):
-            # A reduction within a reduction holds the same ops again.
-            if effects_of(op).writes and id(op) not in reported:
-                reported.add(id(op))
-                yield _effect(op, "writes", "the body of a reduction", "tt.serial for a loop with effects")
-        for name, part in merge_parts(statement.merge) if statement.merge is not None else ():
-            for op in _ops(part.body):
-                effects = effects_of(op)
-                # A lift makes a coordinate's contribution, as the body does, and may read what the body may.
-                if (effects.writes or (effects.reads and name != "lift")) and id(op) not in reported:
+        if isinstance(statement, Reduce):
+            for op in _outward(statement.body, reads=False):
+                # A reduction within a reduction holds the same ops again.
+                if id(op) not in reported:
                     reported.add(id(op))
-                    verb = "writes" if effects.writes else "reads"
+                    yield _effect(
+                        op, "writes", "the body of a reduction", "tt.serial for a loop with effects"
+                    )
+        merge = merge_of(statement)
+        for name, part in merge_parts(merge) if merge is not None else ():
+            # A lift makes a coordinate's contribution, as the body does, and may read what the body may.
+            for op in _outward(part.body, reads=name != "lift"):
+                if id(op) not in reported:
+                    reported.add(id(op))
+                    verb = "writes" if effects_of(op).writes else "reads"
                     yield _effect(op, verb, f"the {name} of a merge", "values from before the region")
 
 
-def _ops(block: Block) -> Iterator[Op]:
-    statements: Iterator[Statement] = walk(block)
-    return (statement for statement in statements if isinstance(statement, Op))
+def _outward(block: Block, *, reads: bool) -> Iterator[Op]:
+    """Ops that write memory from outside of a block, or read it if that counts."""
+    ops = [statement for statement in walk(block) if isinstance(statement, Op)]
+    own = {op.memory for op in ops if isinstance(op, Alloc)}
+    for op in ops:
+        effects = effects_of(op)
+        if effects.writes - own or (reads and effects.reads - own) or isinstance(op, Extern):
+            yield op
 
 
 def _effect(op: Op, verb: str, where: str, remedy: str) -> Fault:
     effects = effects_of(op)
-    memories = ", ".join(sorted(repr(m.name) for m in (effects.writes or effects.reads)))
-    return Fault(f"{where} {verb} memory {memories}", op.span, "effects", f"use {remedy}")
+    names = sorted(repr(m.name) for m in (effects.writes or effects.reads))
+    what = f"memory {', '.join(names)}" if names else "what an opaque function touches"
+    return Fault(f"{where} {verb} {what}", op.span, "effects", f"use {remedy}")

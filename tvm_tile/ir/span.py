@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 __all__ = ["Span"]
 
+#: Characters of a source line that an excerpt shows.
+_LONGEST = 200
+
 
 @dataclass(frozen=True)
 class Span:
@@ -39,6 +42,12 @@ class Span:
         last = self.end_column if self.end_line == self.line else len(text) + 1
         width = max(1, min(last, len(text) + 1) - self.column)
         gutter = f"{self.line:>5} | "
+        start = self.column - 1
+        if len(text) > _LONGEST:
+            # A part of the line, with the place in it.
+            first = max(0, min(start - _LONGEST // 4, len(text) - _LONGEST))
+            text, start = text[first : first + _LONGEST], start - first
+            width = max(1, min(width, _LONGEST - start))
         # Tabs keep their width in the caret line, so that the caret stays below its character.
-        lead = "".join("\t" if c == "\t" else " " for c in text[: self.column - 1])
+        lead = "".join("\t" if c == "\t" else " " for c in text[:start])
         return f"{gutter}{text}\n{' ' * (len(gutter) - 2)}| {lead}{'^' * width}"

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from tvm_tile.ir.dtypes import STORAGE_ONLY, accumulation_dtype, is_bool, is_float, is_narrowing
-from tvm_tile.ir.functions import FUNCTIONS
+from tvm_tile.ir.functions import FUNCTIONS, REDUCIBLE
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import (
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Iota,
     Load,
     Mma,
@@ -23,7 +28,20 @@ from tvm_tile.ir.ops import (
 )
 from tvm_tile.ir.values import TileType
 
-__all__ = ["TypeFault", "broadcast_shapes", "elementwise_type", "expected_type", "mma_type", "reduced_shape"]
+__all__ = [
+    "TypeFault",
+    "broadcast_shapes",
+    "concat_type",
+    "elementwise_type",
+    "expected_type",
+    "expected_types",
+    "gather_type",
+    "mma_type",
+    "reduced_shape",
+]
+
+#: Functions that an :class:`~tvm_tile.ir.ops.Atomic` may combine with.
+ATOMIC_FUNCTIONS = ("add", "maximum", "minimum")
 
 
 class TypeFault(Exception):
@@ -104,8 +122,89 @@ def reduced_shape(shape: tuple[int, ...], axes: tuple[int, ...], keepdims: bool)
     return tuple(n for axis, n in enumerate(shape) if axis not in axes)
 
 
+def concat_type(operands: tuple[TileType, ...], axis: int) -> TileType:
+    """Type of tiles joined along an axis."""
+    if not operands:
+        raise TypeFault("concat needs one tile at least")
+    first = operands[0]
+    if not 0 <= axis < len(first.shape):
+        raise TypeFault(f"axis {axis} does not exist in shape {first.shape}")
+    rest = {(*t.shape[:axis], *t.shape[axis + 1 :]) for t in operands}
+    if len(rest) != 1 or len({len(t.shape) for t in operands}) != 1:
+        listed = " and ".join(str(t.shape) for t in operands)
+        raise TypeFault(f"shapes {listed} differ in another axis than {axis}")
+    if len({t.dtype for t in operands}) != 1:
+        raise TypeFault(f"concat needs equal dtypes, not {' and '.join(t.dtype for t in operands)}")
+    joined = sum(t.shape[axis] for t in operands)
+    return TileType((*first.shape[:axis], joined, *first.shape[axis + 1 :]), first.dtype)
+
+
+def gather_type(operand: TileType, index: TileType, axis: int) -> TileType:
+    """Type of elements taken along an axis by position."""
+    if not 0 <= axis < len(operand.shape):
+        raise TypeFault(f"axis {axis} does not exist in shape {operand.shape}")
+    if _kind(index.dtype) not in ("int", "uint"):
+        raise TypeFault(f"positions are integers, not {index.dtype}")
+    if len(index.shape) != len(operand.shape) or any(
+        a != b for k, (a, b) in enumerate(zip(operand.shape, index.shape, strict=True)) if k != axis
+    ):
+        raise TypeFault(
+            f"positions of shape {index.shape} do not fit shape {operand.shape} but for axis {axis}"
+        )
+    return TileType(index.shape, operand.dtype)
+
+
+def expected_types(op: Op) -> tuple[TileType, ...]:
+    """Types of an op's results by its operands.
+
+    Raises
+    ------
+    TypeFault
+        The operands do not fit.
+    """
+    match op:
+        case MergeReduce(axes=axes, where=where):
+            kept = _merged_type(op, axes)
+            if where is not None:
+                _check_where(where.type, op.operands[0].type)
+            return kept
+        case Scan(axis=axis):
+            states = _merged_type(op, (axis,))
+            return tuple(TileType(op.operands[0].shape, state.dtype) for state in states)
+    expected = expected_type(op)
+    return () if expected is None else (expected,)
+
+
+def _merged_type(op: MergeReduce | Scan, axes: tuple[int, ...]) -> tuple[TileType, ...]:
+    """Types of the states of a reduction or scan."""
+    name = "a scan" if isinstance(op, Scan) else "a reduction"
+    if not op.operands:
+        raise TypeFault(f"{name} needs one operand at least")
+    shapes = {v.shape for v in op.operands}
+    if len(shapes) != 1:
+        raise TypeFault(f"{name} needs operands of one shape, not {' and '.join(map(str, sorted(shapes)))}")
+    fibres = reduced_shape(op.operands[0].shape, axes, False)
+    elements = tuple(TileType(fibres, v.dtype) for v in op.operands)
+    states = tuple(v.type for v in op.merge.identity.yields)
+    for state in states:
+        if state.shape != fibres:
+            raise TypeFault(f"{name} of fibres {fibres} has a state of shape {state.shape}")
+    if op.merge.lift is None and states != elements:
+        listed = " and ".join(map(str, states)) or "none"
+        raise TypeFault(
+            f"without a lift the states are the elements {' and '.join(map(str, elements))}, not {listed}"
+        )
+    if op.merge.lift is not None and tuple(v.type for v in op.merge.lift.params) != elements:
+        listed = " and ".join(str(v.type) for v in op.merge.lift.params) or "none"
+        raise TypeFault(f"the lift takes {listed}, not {' and '.join(map(str, elements))}")
+    if op.seeds and tuple(v.type for v in op.seeds) != states:
+        listed = " and ".join(str(v.type) for v in op.seeds)
+        raise TypeFault(f"the seeds are {listed}, the states {' and '.join(map(str, states))}")
+    return states
+
+
 def expected_type(op: Op) -> TileType | None:
-    """Type of an op's result by its operands; ``None`` for an op without a result.
+    """Type of an op's only result by its operands; ``None`` for an op without a result.
 
     Where the result's dtype is free (a cast, a literal, a reduction's accumulator) it is taken from
     the declared result.
@@ -146,6 +245,14 @@ def expected_type(op: Op) -> TileType | None:
             if len(subscripts) != len(operand.shape):
                 raise TypeFault(f"{len(subscripts)} subscripts for shape {operand.shape}")
             return TileType(subscript_shape(subscripts), operand.dtype)
+        case Insert():
+            return _insert_type(op)
+        case Concat(operands=operands, axis=axis):
+            return concat_type(tuple(v.type for v in operands), axis)
+        case Gather(operand=operand, index=index, axis=axis):
+            return gather_type(operand.type, index.type, axis)
+        case Atomic():
+            return _atomic_type(op)
         case Mma(a=a, b=b, acc=acc):
             return mma_type(a.type, b.type, acc.type)
         case ReduceTile():
@@ -181,6 +288,33 @@ def _reduce_type(op: ReduceTile) -> TileType:
     ):
         raise TypeFault(f"accumulating {operand.dtype} in {dtype} would narrow")
     return TileType(reduced_shape(operand.shape, op.axes, op.keepdims), dtype)
+
+
+def _insert_type(op: Insert) -> TileType:
+    operand, value = op.operand.type, op.value.type
+    _check_view_rank(operand.shape, len(op.subscripts))
+    part = TileType(subscript_shape(op.subscripts), operand.dtype)
+    if value != part:
+        raise TypeFault(f"a part of {operand} is {part}, not {value}")
+    if op.combine is not None:
+        if op.combine not in REDUCIBLE:
+            raise TypeFault(f"combine={op.combine!r} is not one of {', '.join(REDUCIBLE)}")
+        elementwise_type(op.combine, (value, value))
+    return operand
+
+
+def _atomic_type(op: Atomic) -> TileType:
+    dtype = op.view.memory.dtype
+    _check_view_rank(op.view.memory.shape, len(op.view.subscripts))
+    if op.fn not in ATOMIC_FUNCTIONS:
+        raise TypeFault(f"there is no atomic {op.fn!r}; there are {', '.join(ATOMIC_FUNCTIONS)}")
+    if is_bool(dtype) or dtype in STORAGE_ONLY:
+        raise TypeFault(f"atomics do not work on {dtype}")
+    part = TileType(op.view.shape, dtype)
+    if op.value.type != part:
+        raise TypeFault(f"an atomic on {op.view.memory} needs {part}, but {op.value} is {op.value.type}")
+    _check_where(op.mask.type if op.mask is not None else None, part)
+    return part
 
 
 def _check_view_rank(shape: tuple[int, ...], subscripts: int) -> None:

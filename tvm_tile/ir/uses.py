@@ -18,12 +18,13 @@ from tvm_tile.ir.index import (
     Or,
     free_values,
 )
-from tvm_tile.ir.ops import Op, Point, Slice, View
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.ops import Alloc, Atomic, Extern, Load, Op, Point, Slice, Store, View
 from tvm_tile.ir.regions import If, Lambda, Loop, Merge, Program, Reduce, Statement
 from tvm_tile.ir.structure import walk
-from tvm_tile.ir.values import Value
+from tvm_tile.ir.values import Memory, Value
 
-__all__ = ["Use", "index_values", "merge_parts", "use_lists", "uses_of"]
+__all__ = ["Use", "index_values", "memories_of", "merge_of", "merge_parts", "use_lists", "uses_of"]
 
 _TREES = (IndexConst, IndexVar, IndexBinary, BoolConst, Comparison, And, Or, Not)
 
@@ -54,6 +55,22 @@ def merge_parts(merge: Merge) -> tuple[tuple[str, Lambda], ...]:
     return tuple((name, part) for name, part in parts if part is not None)
 
 
+def merge_of(statement: Statement) -> Merge | None:
+    """The merge that a statement holds, if any."""
+    return statement.merge if isinstance(statement, (Reduce, MergeReduce, Scan)) else None
+
+
+def memories_of(op: Op) -> tuple[Memory, ...]:
+    """Memories that an op names, an allocation's own excepted."""
+    match op:
+        case Load(view=view) | Store(view=view) | Atomic(view=view):
+            return (view.memory,)
+        case Extern(operands=operands, reads=reads, writes=writes):
+            views = tuple(item.memory for item in operands if isinstance(item, View))
+            return tuple(dict.fromkeys((*views, *reads, *writes)))
+    return ()
+
+
 def index_values(node: Any) -> Iterator[Value]:
     """Values that an index expression, or those in subscripts or a view, read."""
     if isinstance(node, _TREES):
@@ -72,12 +89,15 @@ def index_values(node: Any) -> Iterator[Value]:
 def uses_of(statement: Statement) -> Iterator[Use]:
     """What a statement reads itself; statements nested in it have their own uses."""
     match statement:
+        case Alloc():
+            pass
         case Op():
             for f in dataclasses.fields(statement):
                 content = getattr(statement, f.name)
-                if f.name not in ("result", "span"):
+                if f.name not in ("result", "outputs", "span"):
                     for value in (*_values(content), *index_values(content)):
                         yield Use(value, statement, f.name)
+            yield from _merge_uses(statement)
         case If(condition=condition, then_yields=then_yields, else_yields=else_yields):
             yield Use(condition, statement, "condition")
             yield from (Use(value, statement, "then_yields") for value in then_yields)
@@ -87,9 +107,14 @@ def uses_of(statement: Statement) -> Iterator[Use]:
                 yield Use(value, statement, "domain")
             yield from (Use(value, statement, "inits") for value in inits)
             yield from (Use(value, statement, "yields") for value in yields)
-            if isinstance(statement, Reduce) and statement.merge is not None:
-                for _, part in merge_parts(statement.merge):
-                    yield from (Use(value, statement, "merge") for value in part.yields)
+            yield from _merge_uses(statement)
+
+
+def _merge_uses(statement: Statement) -> Iterator[Use]:
+    merge = merge_of(statement)
+    if merge is not None:
+        for _, part in merge_parts(merge):
+            yield from (Use(value, statement, "merge") for value in part.yields)
 
 
 def _values(content: Any) -> Iterator[Value]:
@@ -107,8 +132,9 @@ def use_lists(program: Program) -> dict[Value, tuple[Use, ...]]:
         owned: tuple[Value, ...] = statement.results
         if isinstance(statement, Loop):
             owned = (*statement.indices, *statement.args, *owned)
-            if isinstance(statement, Reduce) and statement.merge is not None:
-                owned += tuple(value for _, part in merge_parts(statement.merge) for value in part.params)
+        merge = merge_of(statement)
+        if merge is not None:
+            owned += tuple(value for _, part in merge_parts(merge) for value in part.params)
         defined.update((value.id, value) for value in owned)
         for use in uses_of(statement):
             found.setdefault(use.value.id, []).append(use)

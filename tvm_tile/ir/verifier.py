@@ -13,6 +13,8 @@ from tvm_tile.errors import ArgumentError, IllegalError
 from tvm_tile.ir.dominance import dominance_faults
 from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.faults import Fault
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.merge_rules import merge_op_faults
 from tvm_tile.ir.op_rules import LARGEST_SIZE, op_faults, type_fault
 from tvm_tile.ir.ops import Op
 from tvm_tile.ir.region_rules import effect_faults, region_faults, stage_faults
@@ -28,6 +30,8 @@ def verify_program(program: Program) -> list[Fault]:
     faults = [*_param_faults(program), *dominance_faults(program)]
     for statement in walk(program):
         faults.extend(op_faults(statement) if isinstance(statement, Op) else region_faults(statement))
+        if isinstance(statement, (MergeReduce, Scan)):
+            faults.extend(merge_op_faults(statement))
     return [*faults, *stage_faults(program.body), *effect_faults(program.body)]
 
 

@@ -1,0 +1,74 @@
+"""Rules of merges: what flows in and out of their functions, and which policies they admit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tvm_tile.ir.faults import Fault, agreement_faults, counted
+from tvm_tile.ir.functions import REDUCIBLE
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.op_rules import type_fault
+from tvm_tile.ir.ops import POLICIES
+from tvm_tile.ir.reductions import check_policy
+from tvm_tile.ir.regions import Merge, Reduce
+from tvm_tile.ir.span import Span
+from tvm_tile.ir.uses import merge_parts
+from tvm_tile.ir.values import Value
+
+__all__ = ["merge_op_faults", "region_merge_faults"]
+
+_SCAN_POLICIES = ("ordered_tree", "fold_left")
+
+
+def region_merge_faults(region: Reduce) -> Iterator[Fault]:
+    """Faults of the merge and the policy of a reduction region."""
+    if region.args:
+        names = ", ".join(arg.name or str(arg) for arg in region.args)
+        yield from _policy_faults(region.policy, region.merge, names, region.span)
+    if region.merge is None:
+        return
+    yield from _merge_faults(region.merge, region.args, region.span)
+    if region.merge.lift is not None:
+        params = region.merge.lift.params
+        yield from agreement_faults("a merge's lift takes", region.indices, params, region.span)
+
+
+def merge_op_faults(op: MergeReduce | Scan) -> Iterator[Fault]:
+    """Faults of the merge and the policy of a reduction or scan of tiles."""
+    names = ", ".join(value.name or str(value) for value in op.outputs) or "nothing"
+    if isinstance(op, Scan) and op.policy in POLICIES and op.policy not in _SCAN_POLICIES:
+        yield Fault(
+            f"policy {op.policy!r} of a scan would change the order of the contributions to its prefixes",
+            op.span,
+            "reduction policy",
+            'a scan never permutes: use policy="ordered_tree" or "fold_left"',
+        )
+    yield from _policy_faults(op.policy, op.merge, names, op.span)
+    yield from _merge_faults(op.merge, op.merge.identity.yields, op.span)
+
+
+def _policy_faults(policy: str, merge: Merge | None, names: str, span: Span | None) -> Iterator[Fault]:
+    for message, suggestion in check_policy(policy, merge, names):
+        yield Fault(message, span, "reduction policy", suggestion)
+
+
+def _merge_faults(merge: Merge, states: tuple[Value, ...], span: Span | None) -> Iterator[Fault]:
+    for name, part in merge_parts(merge):
+        for value in part.params:
+            problem = type_fault(value.type)
+            if problem is not None:
+                message = f"value {value}: {problem}"
+                yield Fault(message, value.span or span, "type", "use a dtype and extents that exist")
+        yield from agreement_faults(f"the {name} of a merge yields", part.yields, states, span)
+    yield from agreement_faults("a merge's combine joins", (*states, *states), merge.combine.params, span)
+    yield from agreement_faults("a merge's identity takes", (), merge.identity.params, span)
+    if merge.builtin is not None:
+        unknown = [fn for fn in merge.builtin if fn not in REDUCIBLE]
+        if unknown or len(merge.builtin) != len(states):
+            listed = ", ".join(merge.builtin) or "none"
+            yield Fault(
+                f"a merge of {counted(states)} has the built-in functions {listed}",
+                span,
+                "reduction policy",
+                f"name one of {', '.join(REDUCIBLE)} a state",
+            )
