@@ -14,6 +14,7 @@ from tvm_tile.ir.dtypes import FLOATS, STORAGE_ONLY, is_bool, is_float, is_integ
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory, Value
 from tvm_tile.semantics.rounding import Array, cast
+from tvm_tile.semantics.torch_tensors import is_torch_tensor, plain_tensor
 
 __all__ = ["Arguments", "bind_arguments"]
 
@@ -143,6 +144,8 @@ def _view_of(param: Memory, argument: Any, *, written: bool) -> Array:
             f"argument {param.name} expects {expected}, got {argument!r:.80} ({type(argument).__name__})",
             suggestion="pass a NumPy array, or an object with __dlpack__ in CPU memory",
         )
+    if is_torch_tensor(argument):
+        argument = plain_tensor(param.name, param.dtype, argument, written=written)
     try:
         view = np.from_dlpack(argument)
     except (RuntimeError, BufferError, TypeError, ValueError) as error:

@@ -14,14 +14,21 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.ir.dtypes import numpy_dtype
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import (
+    Alloc,
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
+    Extern,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Iota,
     Load,
     Mma,
@@ -31,7 +38,9 @@ from tvm_tile.ir.ops import (
     Stage,
     Store,
     Transpose,
+    View,
 )
+from tvm_tile.ir.patches import patched_states
 from tvm_tile.ir.reductions import TREES
 from tvm_tile.ir.regions import (
     Block,
@@ -48,17 +57,22 @@ from tvm_tile.ir.regions import (
     Statement,
 )
 from tvm_tile.ir.values import Value
-from tvm_tile.ir.verifier import verify
 from tvm_tile.semantics.arguments import Arguments, bind_arguments
 from tvm_tile.semantics.elementwise import apply_elementwise
+from tvm_tile.semantics.external import call_extern
+from tvm_tile.semantics.legality import verify
+from tvm_tile.semantics.memories import address_of, allocate, update_window
+from tvm_tile.semantics.merges import State, combined, merge_reduce, merge_scan
 from tvm_tile.semantics.orders import Orders
+from tvm_tile.semantics.patches import PatchJoin
 from tvm_tile.semantics.report import Report
 from tvm_tile.semantics.rounding import Array, cast, constant
 from tvm_tile.semantics.shadow import Monitor
-from tvm_tile.semantics.tiles import arg_reduce, multiply_accumulate, reduce_tile
+from tvm_tile.semantics.tiles import arg_reduce, gather, multiply_accumulate, reduce_tile
 from tvm_tile.semantics.views import (
     evaluate_index,
     evaluate_predicate,
+    part_of,
     read_window,
     window_of,
     write_window,
@@ -66,8 +80,10 @@ from tvm_tile.semantics.views import (
 
 __all__ = ["interpret"]
 
-State = tuple[Array, ...]
 Coordinates = tuple[int, ...]
+
+#: The value of a carried state, and which of its elements an instance of a region around has written.
+Carried = tuple[Array, Array | None]
 
 
 def interpret(
@@ -142,6 +158,9 @@ class _Machine:
         self._memories = dict(arguments.arrays)
         self._orders = orders
         self._monitor = monitor
+        # Of values that are partial updates of a patched state: the elements written since its region began.
+        self._written: dict[int, Array] = {}
+        self._patched: dict[int, tuple[bool, ...]] = {}
 
     def block(self, block: Block) -> None:
         """Run statements one after the other."""
@@ -154,19 +173,51 @@ class _Machine:
                 self._store(statement)
             case Stage():
                 pass
+            case Alloc(memory=memory):
+                self._memories[memory.name] = allocate(memory)
+                if self._monitor is not None:
+                    self._monitor.allocate(memory)
+            case Extern():
+                self._extern(statement)
+            case Insert():
+                self._insert(statement)
+            case MergeReduce(outputs, operands, axes, merge, policy, seeds, where):
+                reduced = merge_reduce(
+                    self._state(operands),
+                    axes,
+                    merge,
+                    policy=policy,
+                    seeds=self._state(seeds),
+                    where=self._optional(where),
+                    orders=self._orders,
+                    call=self._call,
+                )
+                self._assign(outputs, reduced)
+            case Scan(outputs, operands, axis, merge, exclusive, policy, seeds):
+                prefixes = merge_scan(
+                    self._state(operands),
+                    axis,
+                    merge,
+                    policy=policy,
+                    exclusive=exclusive,
+                    seeds=self._state(seeds),
+                    orders=self._orders,
+                    call=self._call,
+                )
+                self._assign(outputs, prefixes)
             case Op():
                 self._values[statement.results[0].id] = self._result(statement)
             case If(condition, then, orelse, then_yields, else_yields, results):
                 arm, yields = (then, then_yields) if self._values[condition.id] else (orelse, else_yields)
                 self.block(arm)
-                self._assign(results, self._state(yields))
+                self._give(results, self._take(yields))
             case Parallel():
-                self._assign(statement.results, self._parallel(statement))
+                self._parallel(statement)
             case Reduce():
                 self._assign(statement.results, self._reduce(statement))
             case Serial() | Pipeline():
                 points = self._points(statement.domain, statement.indices)
-                self._assign(statement.results, self._fold(statement, points))
+                self._give(statement.results, self._fold(statement, points))
             case _:
                 raise TypeError(f"unknown statement {type(statement).__name__}")
 
@@ -178,6 +229,17 @@ class _Machine:
     def _assign(self, values: Sequence[Value], state: State) -> None:
         for value, tile in zip(values, state, strict=True):
             self._values[value.id] = tile
+
+    def _take(self, values: Sequence[Value]) -> list[Carried]:
+        return [(self._values[value.id], self._written.get(value.id)) for value in values]
+
+    def _give(self, values: Sequence[Value], carried: Iterable[Carried]) -> None:
+        for value, (tile, written) in zip(values, carried, strict=True):
+            self._values[value.id] = tile
+            if written is None:
+                self._written.pop(value.id, None)
+            else:
+                self._written[value.id] = written
 
     def _integer(self, value: Value) -> int:
         return int(self._values[value.id])
@@ -216,6 +278,12 @@ class _Machine:
                 tile = values[operand.id]
                 window = window_of(tile.shape, subscripts, self._integer)
                 return read_window(tile, window, np.zeros((), tile.dtype))
+            case Concat(operands=operands, axis=axis):
+                return np.concatenate(self._state(operands), axis)
+            case Gather(result, operand, index, axis, fill):
+                return gather(values[operand.id], values[index.id], axis, constant(fill, result.dtype))
+            case Atomic():
+                return self._atomic(op)
             case ReduceTile(result, operand, axes, combiner, policy=policy, where=where):
                 reduced = reduce_tile(
                     values[operand.id],
@@ -246,6 +314,36 @@ class _Machine:
             self._monitor.store(op, window, mask)
         write_window(array, window, self._values[op.value.id], mask)
 
+    def _atomic(self, op: Atomic) -> Array:
+        array, mask = self._memories[op.view.memory.name], self._optional(op.mask)
+        window = window_of(array.shape, op.view.subscripts, self._integer)
+        if self._monitor is not None:
+            self._monitor.update(op, window, mask)
+        return update_window(array, window, self._values[op.value.id], op.fn, mask)
+
+    def _extern(self, op: Extern) -> None:
+        arguments: list[int | Array] = []
+        for item in op.operands:
+            if isinstance(item, View):
+                array = self._memories[item.memory.name]
+                arguments.append(address_of(array, item, self._integer, op.span))
+            else:
+                arguments.append(self._values[item.id])
+        if self._monitor is not None:
+            self._monitor.opaque(op)
+        call_extern(op.symbol, arguments, op.span)
+
+    def _insert(self, op: Insert) -> None:
+        tile = self._values[op.operand.id].copy()
+        window = window_of(tile.shape, op.subscripts, self._integer)
+        write_window(tile, window, self._values[op.value.id])
+        written = self._written.get(op.operand.id)
+        if written is not None:
+            written = written.copy()
+            if not window.empty:
+                part_of(written, window.memory)[...] = True
+        self._give((op.result,), ((tile, written),))
+
     # Regions
 
     def _points(self, domain: Domain, indices: Sequence[Value]) -> Iterator[Coordinates]:
@@ -262,42 +360,58 @@ class _Machine:
         for index, coordinate in zip(indices, point, strict=True):
             self._values[index.id] = np.asarray(coordinate, np.int64)
 
-    def _body(self, loop: Loop, point: Coordinates, state: State) -> State:
+    def _body(self, loop: Loop, point: Coordinates, carried: Iterable[Carried]) -> list[Carried]:
         """One iteration: all next states are read at its end, so they change at once."""
         self._place(loop.indices, point)
-        self._assign(loop.args, state)
+        self._give(loop.args, carried)
         self.block(loop.body)
-        return self._state(loop.yields)
+        return self._take(loop.yields)
 
-    def _fold(self, loop: Loop, points: Iterable[Coordinates]) -> State:
-        state = self._state(loop.inits)
+    def _fold(self, loop: Loop, points: Iterable[Coordinates]) -> list[Carried]:
+        carried = self._take(loop.inits)
         for point in points:
-            state = self._body(loop, point, state)
-        return state
+            carried = self._body(loop, point, carried)
+        return carried
 
-    def _parallel(self, region: Parallel) -> State:
-        inits = self._state(region.inits)
-        anchored: State | None = None
+    def _parallel(self, region: Parallel) -> None:
+        """All instances start from the states before; afterwards these are joined, or anchored."""
+        before = self._take(region.inits)
+        patched = self._patched.get(id(region))
+        if patched is None:
+            patched = self._patched[id(region)] = patched_states(region)
+        joins = {k: PatchJoin(region, k, before[k][0]) for k, found in enumerate(patched) if found}
+        after = list(before)
+        names = [index.name or str(index) for index in region.indices]
         monitor = self._monitor
         if monitor is not None:
             monitor.enter(region)
         for point in self._orders.instances(self._points(region.domain, region.indices)):
             if monitor is not None:
                 monitor.instance(point)
-            state = self._body(region, point, inits)
-            # The verifier has shown that every instance yields the same value.
-            anchored = state if anchored is None else anchored
+            start = [
+                (tile, np.zeros(tile.shape, np.bool_) if k in joins else None)
+                for k, (tile, _) in enumerate(before)
+            ]
+            for k, (tile, written) in enumerate(self._body(region, point, start)):
+                if k not in joins:
+                    # The verifier has shown that every instance yields the same value.
+                    after[k] = (tile, None)
+                elif written is not None:
+                    joins[k].add(tile, written, tuple(zip(names, point, strict=True)))
         if monitor is not None:
             monitor.leave()
-        return inits if anchored is None else anchored
+        for k, join in joins.items():
+            earlier = before[k][1]
+            after[k] = (join.value, None if earlier is None else earlier | join.written)
+        self._give(region.results, after)
 
     def _reduce(self, region: Reduce) -> State:
         points = self._points(region.domain, region.indices)
         if region.policy == "fold_right":
-            return self._fold(region, reversed(list(points)))
+            points = reversed(list(points))
         merge = region.merge
         if region.policy not in TREES or merge is None or not region.args:
-            return self._fold(region, points)
+            return tuple(tile for tile, _ in self._fold(region, points))
         seed = self._state(region.inits)
         identity = self._call(merge.identity, ())
         lifts = (self._lift(region, merge, identity, point) for point in points)
@@ -314,15 +428,11 @@ class _Machine:
     def _lift(self, region: Reduce, merge: Merge, identity: State, point: Coordinates) -> State:
         """The contribution of one coordinate as a state of its own."""
         if merge.lift is None:
-            return self._body(region, point, identity)
+            return tuple(tile for tile, _ in self._body(region, point, ((tile, None) for tile in identity)))
         return self._call(merge.lift, tuple(np.asarray(c, np.int64) for c in point))
 
     def _merge(self, merge: Merge, left: State, right: State) -> State:
-        if merge.builtin is not None:
-            return tuple(
-                apply_elementwise(fn, a, b) for fn, a, b in zip(merge.builtin, left, right, strict=True)
-            )
-        return self._call(merge.combine, (*left, *right))
+        return combined(merge, left, right, self._call)
 
     def _call(self, function: Lambda, arguments: State) -> State:
         self._assign(function.params, arguments)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tvm_tile.errors import IllegalError
-from tvm_tile.ir.ops import Load, Store
+from tvm_tile.ir.ops import Atomic, Extern, Load, Store
 from tvm_tile.ir.regions import Parallel, Program
 from tvm_tile.ir.values import Memory
 from tvm_tile.semantics.conflicts import Conflict, Touch
@@ -23,6 +23,9 @@ __all__ = ["Frame", "Monitor", "ShadowMemory"]
 
 Coordinates = tuple[tuple[str, int], ...]
 Index = tuple[int | slice, ...]
+
+#: A lane, the number of an instance that touched its element, and what it did.
+Found = tuple[tuple[int, ...], int, str] | None
 
 
 @dataclass
@@ -51,19 +54,30 @@ class Frame:
 
 @dataclass
 class _Owners:
-    """Last writer of each element, and two of its readers; -1 for none.
+    """Last writer of each element, and two of its readers and of its atomic updaters; -1 for none.
 
     Two distinct readers are enough: a write by an instance conflicts with one of them unless every
-    reader is that instance.
+    reader is that instance. Likewise for atomics, which conflict with everything but each other.
     """
 
     writer: Array
     reader: Array
-    other: Array
+    other_reader: Array
+    updater: Array
+    other_updater: Array
 
     @classmethod
     def none(cls, shape: tuple[int, ...]) -> _Owners:
-        return cls(*(np.full(shape, -1, np.int64) for _ in range(3)))
+        return cls(*(np.full(shape, -1, np.int64) for _ in range(5)))
+
+    def books(self, *verbs: str) -> tuple[tuple[Array, str], ...]:
+        """The records of these kinds of touch, each with its verb."""
+        records = {
+            "writes": (self.writer,),
+            "reads": (self.reader, self.other_reader),
+            "updates": (self.updater, self.other_updater),
+        }
+        return tuple((book, verb) for verb in verbs for book in records[verb])
 
 
 class ShadowMemory:
@@ -94,43 +108,36 @@ class ShadowMemory:
         """A selected lane whose element has never been written, or ``None``."""
         return _first(~part_of(self.initialized, index) & selected)
 
-    def read(self, index: Index, selected: Array, frame: Frame) -> tuple[tuple[int, ...], int] | None:
+    def read(self, index: Index, selected: Array, frame: Frame) -> Found:
         """Enter a read by the frame's running instance.
 
         Returns
         -------
         tuple or None
-            A lane whose element another instance of this entry wrote, and that instance's number.
+            A lane whose element another instance of this entry wrote or updated, that instance's number, and
+            which of the two it did.
         """
-        owners, me = self._of(frame), frame.current
-        writer = part_of(owners.writer, index)
-        lane = _first((writer >= frame.base) & (writer != me) & selected)
-        if lane is not None:
-            return lane, int(writer[lane])
-        reader, other = part_of(owners.reader, index), part_of(owners.other, index)
-        known = reader >= frame.base
-        np.copyto(other, me, where=known & (reader != me) & selected)
-        np.copyto(reader, me, where=~known & selected)
-        return None
+        owners = self._of(frame)
+        found = _other(owners.books("writes", "updates"), index, selected, frame)
+        if found is None:
+            _enter(owners.reader, owners.other_reader, index, selected, frame)
+        return found
 
-    def write(self, index: Index, selected: Array, frame: Frame) -> tuple[tuple[int, ...], int, str] | None:
-        """Enter a write by the frame's running instance.
+    def update(self, index: Index, selected: Array, frame: Frame) -> Found:
+        """Enter an atomic update by the frame's running instance; as :meth:`read`, against plain touches."""
+        owners = self._of(frame)
+        found = _other(owners.books("writes", "reads"), index, selected, frame)
+        if found is None:
+            _enter(owners.updater, owners.other_updater, index, selected, frame)
+        return found
 
-        Returns
-        -------
-        tuple or None
-            A lane whose element another instance of this entry touched, that instance's number, and
-            whether it ``"reads"`` or ``"writes"``.
-        """
-        owners, me = self._of(frame), frame.current
-        books = ((owners.writer, "writes"), (owners.reader, "reads"), (owners.other, "reads"))
-        for book, verb in books:
-            part = part_of(book, index)
-            lane = _first((part >= frame.base) & (part != me) & selected)
-            if lane is not None:
-                return lane, int(part[lane]), verb
-        np.copyto(part_of(owners.writer, index), me, where=selected)
-        return None
+    def write(self, index: Index, selected: Array, frame: Frame) -> Found:
+        """Enter a write by the frame's running instance; as :meth:`read`, against all touches."""
+        owners = self._of(frame)
+        found = _other(owners.books("writes", "reads", "updates"), index, selected, frame)
+        if found is None:
+            np.copyto(part_of(owners.writer, index), frame.current, where=selected)
+        return found
 
     def mark_initialized(self, index: Index, selected: Array) -> None:
         """Enter that the selected lanes hold values now."""
@@ -141,6 +148,24 @@ class ShadowMemory:
         if region not in self._owners:
             self._owners[region] = _Owners.none(self.shape)
         return self._owners[region]
+
+
+def _other(books: tuple[tuple[Array, str], ...], index: Index, selected: Array, frame: Frame) -> Found:
+    """A touch by another instance of the frame's entry."""
+    for book, verb in books:
+        part = part_of(book, index)
+        lane = _first((part >= frame.base) & (part != frame.current) & selected)
+        if lane is not None:
+            return lane, int(part[lane]), verb
+    return None
+
+
+def _enter(first: Array, second: Array, index: Index, selected: Array, frame: Frame) -> None:
+    """Note the running instance in the first of two records, or in the second if that has another one."""
+    one, two, me = part_of(first, index), part_of(second, index), frame.current
+    known = one >= frame.base
+    np.copyto(two, me, where=known & (one != me) & selected)
+    np.copyto(one, me, where=~known & selected)
 
 
 def _first(faulty: Array) -> tuple[int, ...] | None:
@@ -166,6 +191,7 @@ class Monitor:
         self.instances = 0
         self.accesses = 0
         self.elements = 0
+        self.opaque_calls = 0
         self._shadows: dict[str, ShadowMemory] = {}
         self._frames: list[Frame] = []
         self._next: dict[int, int] = {}
@@ -207,21 +233,47 @@ class Monitor:
             Obligation ``bounds``, ``initialization`` or ``noninterference``.
         """
         name, selected = self._check(op, window, mask)
+        if not selected.size:
+            return
         shadow = self._shadows[name]
-        lane = shadow.uninitialized(window.memory, selected) if selected.size else None
-        if lane is not None:
-            element = _element(window, lane)
-            raise IllegalError(
-                f"{name}[{', '.join(map(str, element))}] is read before anything is written to it",
-                span=op.span,
-                obligation="initialization",
-                counterexample=Touch(self._coordinates(), "reads", name, element),
-                suggestion="store to it first",
-            )
-        for depth, frame in enumerate(self._frames if selected.size and shadow.written else ()):
+        self._require_initialized(op, window, shadow, selected)
+        for depth, frame in enumerate(self._frames if shadow.written else ()):
             found = shadow.read(window.memory, selected, frame)
             if found is not None:
-                self._refuse(op, window, (*found, "writes"), depth)
+                self._refuse(op, window, found, depth)
+
+    def update(self, op: Atomic, window: Window, mask: Array | None) -> None:
+        """Check an atomic update before it is done; raises as :meth:`load` does."""
+        name, selected = self._check(op, window, mask)
+        if not selected.size:
+            return
+        shadow = self._shadows[name]
+        self._require_initialized(op, window, shadow, selected)
+        for depth, frame in enumerate(self._frames):
+            found = shadow.update(window.memory, selected, frame)
+            if found is not None:
+                self._refuse(op, window, found, depth)
+
+    def opaque(self, op: Extern) -> None:
+        """Note a call of an opaque function; what it touches of the memories it may write is unknown."""
+        self.opaque_calls += 1
+        for memory in op.writes:
+            self._shadows[memory.name].initialized[...] = True
+
+    def _require_initialized(
+        self, op: Load | Atomic, window: Window, shadow: ShadowMemory, selected: Array
+    ) -> None:
+        lane = shadow.uninitialized(window.memory, selected)
+        if lane is None:
+            return
+        name, element = op.view.memory.name, _element(window, lane)
+        raise IllegalError(
+            f"{name}[{', '.join(map(str, element))}] is read before anything is written to it",
+            span=op.span,
+            obligation="initialization",
+            counterexample=Touch(self._coordinates(), "reads", name, element),
+            suggestion="store to it first",
+        )
 
     def store(self, op: Store, window: Window, mask: Array | None) -> None:
         """Check a store before it is done; raises as :meth:`load` does."""
@@ -235,10 +287,10 @@ class Monitor:
                 self._refuse(op, window, found, depth)
         shadow.mark_initialized(window.memory, selected)
 
-    def _check(self, op: Load | Store, window: Window, mask: Array | None) -> tuple[str, Array]:
+    def _check(self, op: Load | Store | Atomic, window: Window, mask: Array | None) -> tuple[str, Array]:
         """Check bounds, count, and give the memory's name and the lanes in bounds that touch it."""
         memory = op.view.memory
-        if op.bounds == "assume" and not window.complete:
+        if not isinstance(op, Atomic) and op.bounds == "assume" and not window.complete:
             outside = np.ones(window.shape, np.bool_)
             if not window.empty:
                 part_of(outside, window.lanes)[...] = False
@@ -267,7 +319,7 @@ class Monitor:
         return tuple(pair for frame in frames for pair in frame.started[-1])
 
     def _refuse(
-        self, op: Load | Store, window: Window, found: tuple[tuple[int, ...], int, str], depth: int
+        self, op: Load | Store | Atomic, window: Window, found: tuple[tuple[int, ...], int, str], depth: int
     ) -> None:
         lane, number, verb = found
         frame, memory = self._frames[depth], op.view.memory.name
@@ -275,7 +327,7 @@ class Monitor:
         element = _element(window, lane)
         outer = self._coordinates(depth - 1) if depth else ()
         earlier = Touch((*outer, *frame.started[number - frame.base]), verb, " = ".join(names), element)
-        now = "reads" if isinstance(op, Load) else "writes"
+        now = {Load: "reads", Store: "writes", Atomic: "updates"}[type(op)]
         later = Touch(self._coordinates(depth), now, memory, element)
         alias = f" ({' and '.join(names)} are the same array)" if len(names) > 1 else ""
         raise IllegalError(
@@ -283,7 +335,8 @@ class Monitor:
             span=op.span,
             obligation="noninterference",
             counterexample=Conflict(earlier, later),
-            suggestion="make the loop serial, or let each instance write its own elements",
+            suggestion="make the loop serial, or let each instance write its own elements"
+            + (", or update it by atomics alone" if "updates" in (verb, now) else ""),
         )
 
 

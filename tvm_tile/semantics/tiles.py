@@ -13,7 +13,7 @@ from tvm_tile.semantics.elementwise import apply_elementwise
 from tvm_tile.semantics.orders import Orders
 from tvm_tile.semantics.rounding import Array, cast
 
-__all__ = ["arg_reduce", "multiply_accumulate", "reduce_tile"]
+__all__ = ["arg_reduce", "gather", "multiply_accumulate", "reduce_tile"]
 
 _UFUNCS: dict[str, np.ufunc] = {
     "add": np.add,
@@ -23,6 +23,16 @@ _UFUNCS: dict[str, np.ufunc] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
 }
+
+
+def gather(x: Array, index: Array, axis: int, fill: Array) -> Array:
+    """Elements along an axis by position; a position outside of ``x`` gives ``fill``."""
+    extent = x.shape[axis]
+    if extent == 0:
+        return np.full(index.shape, fill, x.dtype)
+    inside = (index >= 0) & (index < extent)
+    place = np.where(inside, index, 0).astype(np.int64)
+    return np.where(inside, np.take_along_axis(x, place, axis), fill)
 
 
 def multiply_accumulate(a: Array, b: Array, acc: Array, *, ordered: bool, orders: Orders) -> Array:

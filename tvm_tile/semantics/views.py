@@ -164,6 +164,9 @@ def read_window(array: Array, window: Window, fill: Array, mask: Array | None = 
         snapshot = np.full(window.shape, fill, array.dtype)
         if not window.empty:
             part_of(snapshot, window.lanes)[...] = part_of(array, window.memory)
+    if snapshot.dtype == np.bool_:
+        # A byte that is neither 0 nor 1 is true; NumPy would hand it on as it is.
+        snapshot = snapshot.view(np.uint8) != 0
     return snapshot if mask is None else np.where(mask, snapshot, fill)
 
 
