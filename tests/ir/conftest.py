@@ -110,9 +110,7 @@ class _Grower:
     def view(self, visible: tuple[Value, ...]) -> View:
         return View(self.draw(st.sampled_from(self.memories)), self.subscripts(visible))
 
-    def block(
-        self, visible: tuple[Value, ...], depth: int, yields: int
-    ) -> tuple[Block, tuple[Value, ...]]:
+    def block(self, visible: tuple[Value, ...], depth: int, yields: int) -> tuple[Block, tuple[Value, ...]]:
         statements = []
         for _ in range(self.draw(st.integers(0, 3))):
             statement = self.statement(visible, depth)

@@ -32,14 +32,16 @@ def test_memory_names_are_unique():
 
 def test_unknown_functions_dtypes_and_literals_are_faults():
     a, b = Value(0, FLOAT), Value(1, FLOAT)
-    assert "no elementwise function 'expp'" in the_fault(
-        Program("k", (a,), Block((Elementwise(b, "expp", (a,)),)))
-    ).message
+    assert (
+        "no elementwise function 'expp'"
+        in the_fault(Program("k", (a,), Block((Elementwise(b, "expp", (a,)),)))).message
+    )
     odd = Value(1, TileType((), "float31"))
     assert "no dtype 'float31'" in the_fault(Program("k", (), Block((Full(odd, Number("0")),)))).message
-    assert "np.float64(1.0) is not a number" in the_fault(
-        Program("k", (), Block((Full(a, Number("np.float64(1.0)")),)))
-    ).message
+    assert (
+        "np.float64(1.0) is not a number"
+        in the_fault(Program("k", (), Block((Full(a, Number("np.float64(1.0)")),)))).message
+    )
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_the_books_of_an_earlier_entry_do_not_count():
     assert shadow.write(ALL, EVERY, first) is None
     start(first, 1)
     assert shadow.write((2,), np.array(True), first) == ((), 0, "writes")
-    assert shadow.read(ALL, EVERY, first) == ((0,), 0)
+    assert shadow.read(ALL, EVERY, first) == ((0,), 0, "writes")
     later = Frame(first.region, base=2)
     start(later, 0)
     assert shadow.read(ALL, EVERY, later) is None

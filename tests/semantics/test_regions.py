@@ -318,13 +318,18 @@ def test_the_seed_stands_on_the_left(builder):
     assert run(program, [7, 8, 9], 3) == [1, 9, 4]
 
 
-def subtracting_merge(b, X):
-    """Not associative, declared otherwise: it makes the shape of the tree visible."""
+def subtracting_merge(b, X, **laws):
+    """Not associative, declared otherwise: it makes the shape of the tree visible.
+
+    It reads a value from outside, so that its laws are taken as declared.
+    """
+    one = b.full((), 1.0)
     return b.merge(
         [F32],
-        lambda p, q: (b.apply("subtract", p, q),),
+        lambda p, q: (b.apply("subtract", p, b.apply("multiply", q, one)),),
         lambda: (b.full((), 0.0),),
         lambda r: (b.load(X, r),),
+        **laws,
     )
 
 
@@ -347,13 +352,7 @@ def test_source_is_the_left_fold_of_the_lifts_and_reverse_leans_to_the_right(bui
 
 def test_an_unordered_tree_may_permute(builder):
     def merge(b, X):
-        return b.merge(
-            [F32],
-            lambda p, q: (b.apply("subtract", p, q),),
-            lambda: (b.full((), 0.0),),
-            lambda r: (b.load(X, r),),
-            commutative=True,
-        )
+        return subtracting_merge(b, X, commutative=True)
 
     program = reduce_program(builder, "unordered_tree", 3, add_body, merge)
     x = [1.0, 2.0, 4.0]

@@ -194,7 +194,7 @@ def check_policy(policy: str, merge: Merge | None, states: str) -> list[tuple[st
     if policy == "unordered_tree" and not merge.commutative:
         return [
             (
-                f"policy 'unordered_tree' permutes contributions, but the merge of {states} is not commutative",
+                f"policy {policy!r} permutes contributions, but the merge of {states} is not commutative",
                 'keep the order of the contributions with policy="ordered_tree"',
             )
         ]

@@ -14,12 +14,10 @@ from tvm_tile.ir.dtypes import FLOATS, STORAGE_ONLY, is_bool, is_float, is_integ
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory, Value
 from tvm_tile.semantics.rounding import Array, cast
+from tvm_tile.semantics.sharing import share_an_element
 from tvm_tile.semantics.torch_tensors import is_torch_tensor, plain_tensor
 
 __all__ = ["Arguments", "bind_arguments"]
-
-#: Work that NumPy may spend to decide whether two interleaved arrays share an element.
-_OVERLAP_WORK = 100_000
 
 
 @dataclass(frozen=True)
@@ -201,7 +199,8 @@ def _aliases(arrays: dict[str, Array], written: set[str]) -> tuple[frozenset[str
                     groups.append({a, b})
                 else:
                     group |= {a, b}
-            elif _may_overlap(arrays[a], arrays[b]):
+            elif share_an_element(arrays[a], arrays[b]) is not False:
+                # What takes too long to decide counts as an overlap.
                 raise ArgumentError(
                     f"arguments {a} and {b} overlap without being the same array, and "
                     f"{a if a in written else b} is written",
@@ -209,11 +208,3 @@ def _aliases(arrays: dict[str, Array], written: set[str]) -> tuple[frozenset[str
                     suggestion=f"pass a copy of {a if a not in written else b}, or the same array for both",
                 )
     return tuple(frozenset(group) for group in groups)
-
-
-def _may_overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share an element; ``True`` too where deciding it takes too long."""
-    try:
-        return bool(np.shares_memory(a, b, max_work=_OVERLAP_WORK))  # type: ignore[arg-type]
-    except np.exceptions.TooHardError:
-        return True

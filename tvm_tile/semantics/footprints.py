@@ -1,4 +1,4 @@
-"""Access relations: which elements each load and store touches, at which loop coordinates, when.
+"""Access relations: which elements each access touches, at which loop coordinates, when.
 
 An access is stated over the coordinates of the loops around it. What its footprint depends on besides
 them (a mask, a branch on data, a loaded index) makes the statement an upper bound, and the access keeps
@@ -24,7 +24,23 @@ from tvm_tile.ir.index import (
     substitute_index,
     substitute_predicate,
 )
-from tvm_tile.ir.ops import Broadcast, Cast, Elementwise, FromIndex, Full, Load, Op, Point, Store, Subscript
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.ops import (
+    Atomic,
+    Broadcast,
+    Cast,
+    Elementwise,
+    Extern,
+    FromIndex,
+    Full,
+    Insert,
+    Load,
+    Op,
+    Point,
+    Slice,
+    Store,
+    Subscript,
+)
 from tvm_tile.ir.reductions import TREES
 from tvm_tile.ir.regions import Block, Domain, If, Lambda, Loop, Program, Reduce, Statement
 from tvm_tile.ir.values import Memory, Value
@@ -67,7 +83,11 @@ class Access:
     Attributes
     ----------
     op
-        The load or store.
+        What touches it.
+    memory
+        The memory it touches; for an insert, its operand as one.
+    writes
+        Whether it writes there.
     subscripts
         Subscripts of its view, with computed scalars replaced by their index expressions.
     path
@@ -79,30 +99,24 @@ class Access:
         that are not affine.
     """
 
-    op: Load | Store
+    op: Op
+    memory: Memory
+    writes: bool
     subscripts: tuple[Subscript, ...]
     path: tuple[Enclosing, ...] = ()
     guards: tuple[Predicate, ...] = ()
     doubts: tuple[str, ...] = ()
 
     @property
-    def memory(self) -> Memory:
-        """The memory it touches."""
-        return self.op.view.memory
-
-    @property
-    def writes(self) -> bool:
-        """Whether it is a store."""
-        return isinstance(self.op, Store)
-
-    @property
     def verb(self) -> str:
-        """``"reads"`` or ``"writes"``."""
+        """``"reads"``, ``"writes"`` or ``"updates"``."""
+        if isinstance(self.op, Atomic):
+            return "updates"
         return "writes" if self.writes else "reads"
 
 
 def accesses_of(program: Program) -> tuple[Access, ...]:
-    """Every load and store of a program, in program order."""
+    """Every access of a program in program order: loads, stores, atomics, opaque calls, and inserts."""
     collector = _Collector(program)
     collector.block(program.body, _Place())
     return tuple(collector.found)
@@ -132,8 +146,17 @@ class _Collector:
 
     def _statement(self, statement: Statement, place: _Place) -> None:
         match statement:
-            case Load() | Store():
+            case Load() | Store() | Atomic():
                 self._access(statement, place)
+            case Extern():
+                self._call(statement, place)
+            case Insert(operand=operand, subscripts=subscripts):
+                tile = Memory(_name(operand), operand.shape, operand.dtype, scope="tile")
+                self._found(statement, tile, True, subscripts, place, place.doubts)
+            case MergeReduce(merge=merge) | Scan(merge=merge):
+                for part in (merge.identity, merge.lift, merge.combine):
+                    if part is not None:
+                        self._lambda(part, place)
             case Op():
                 self._define(statement)
             case If(condition, then, orelse):
@@ -171,12 +194,29 @@ class _Collector:
         doubt = "how often a merge's functions run is left open"
         self.block(function.body, replace(place, doubts=(*place.doubts, doubt)))
 
-    def _access(self, op: Load | Store, place: _Place) -> None:
-        subscripts = tuple(_resolved_subscript(s, self._indices) for s in op.view.subscripts)
+    def _access(self, op: Load | Store | Atomic, place: _Place) -> None:
         doubts = place.doubts
         if op.mask is not None:
             doubts = (*doubts, f"the mask {_name(op.mask)} of the access to {op.view.memory.name} is data")
-        self.found.append(Access(op, subscripts, place.path, place.guards, doubts))
+        self._found(op, op.view.memory, not isinstance(op, Load), op.view.subscripts, place, doubts)
+
+    def _call(self, op: Extern, place: _Place) -> None:
+        doubts = (*place.doubts, f"what the opaque function {op.symbol} touches is not known")
+        for memory in dict.fromkeys((*op.reads, *op.writes)):
+            everything = tuple(Slice(IndexConst(0), extent) for extent in memory.shape)
+            self._found(op, memory, memory in op.writes, everything, place, doubts)
+
+    def _found(
+        self,
+        op: Op,
+        memory: Memory,
+        writes: bool,
+        subscripts: tuple[Subscript, ...],
+        place: _Place,
+        doubts: tuple[str, ...],
+    ) -> None:
+        resolved = tuple(_resolved_subscript(s, self._indices) for s in subscripts)
+        self.found.append(Access(op, memory, writes, resolved, place.path, place.guards, doubts))
 
     def _define(self, op: Op) -> None:
         """Note a scalar that is an exact function of indices."""

@@ -25,7 +25,7 @@ def allocate(memory: Memory) -> Array:
     """A new array for an explicit memory; strides and layout are placement and mean nothing here."""
     if memory.dtype == "bool":
         return np.ones(memory.shape, np.bool_)
-    poison = np.full(memory.shape + (bits(memory.dtype) // 8,), _POISON, np.uint8)
+    poison = np.full((*memory.shape, bits(memory.dtype) // 8), _POISON, np.uint8)
     return poison.view(numpy_dtype(memory.dtype))[..., 0]
 
 

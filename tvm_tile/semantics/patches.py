@@ -85,5 +85,6 @@ class PatchJoin:
             counterexample=Conflict(
                 Touch(earlier, "writes", self._name, element), Touch(instance, "writes", self._name, element)
             ),
-            suggestion="let each instance update its own elements, or give combine=tt.add or another function",
+            suggestion="let each instance update its own elements, or give combine=tt.add or another "
+            "function",
         )
