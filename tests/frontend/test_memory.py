@@ -363,7 +363,7 @@ def test_tile_is_a_value(refused):
         x = X[...]
         x[0] = 1.0
 
-    refused(CaptureError, lambda: k.trace(M), "tile 'x'", "tt.where", at="x[0]")
+    refused(CaptureError, lambda: k.trace(M), "tile 'x'", "tt.update", at="x[0]")
 
 
 def test_whole_subscript_of_a_tile_is_the_tile():

@@ -380,7 +380,11 @@ def test_identity_of_a_merge_may_be_a_tile():
 @pytest.mark.parametrize(
     ("merge", "kind", "words"),
     [
-        (lambda: tt.Merge(lambda a, b: (a, b), 0.0), CaptureError, ("2 states", "the 1 of the loop (s)")),
+        (
+            lambda: tt.Merge(lambda a, b: (a, b), 0.0),
+            CaptureError,
+            ("2 states", "the 1 of the reduction (s)"),
+        ),
         (lambda: tt.Merge(lambda a, b: a + b, (0.0, 0.0)), CaptureError, ("identity", "2 states")),
         (
             lambda: tt.Merge(lambda a, b: (a + b).astype("float64"), 0.0),

@@ -191,7 +191,10 @@ def test_a_helper_without_source_says_so(refused):
         (np.square, "x * x"),
         (np.logical_not, "x == 0"),
         (np.isfinite, "tt.isinf"),
-        (np.cumsum, "functions of tt"),
+        (np.cumsum, "tt.cumsum(x, axis)"),
+        (np.maximum.accumulate, "tt.cummax"),
+        (np.add.accumulate, "tt.cumsum"),
+        (np.median, "functions of tt"),
     ],
 )
 def test_numpy_functions_without_a_place_name_the_counterpart(refused, function, counterpart):

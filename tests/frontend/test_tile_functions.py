@@ -365,3 +365,22 @@ def test_norm_of_a_row_in_one_kernel():
     interpret(rmsnorm.trace(x, y), x, y)
     wide = x.astype("f8")
     np.testing.assert_allclose(y, wide / np.sqrt((wide**2).mean(1, keepdims=True) + 1e-6), rtol=1e-5)
+
+
+@pytest.mark.parametrize("policy", [None, tt.MmaPolicy(), tt.MmaPolicy(ordered=True)])
+def test_matmul_takes_the_policy_of_mma(policy):
+    @tt.kernel
+    def k(A, B):
+        tt.matmul(A[...], B[...], policy=policy)
+
+    program = k.trace(np.zeros((2, 3, 4), "f4"), np.zeros((4, 5), "f4"))
+    (product,) = [op for op in walk(program) if isinstance(op, Mma)]
+    assert product.ordered == bool(policy and policy.ordered)
+
+
+def test_matmul_takes_no_other_policy(refused):
+    @tt.kernel
+    def k(A):
+        tt.matmul(A[...], A[...], policy="ordered")
+
+    refused(CaptureError, lambda: k.trace(np.zeros((3, 3), "f4")), "policy='ordered'", "MmaPolicy")

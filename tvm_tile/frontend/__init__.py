@@ -12,16 +12,25 @@ with a place in :mod:`~tvm_tile.frontend.faults`, and find the syntax and the co
 public functions, one concept each. Nothing here runs a program or knows a target.
 """
 
+from tvm_tile.frontend.allocation import alloc
+from tvm_tile.frontend.atomics import atomic_add, atomic_max, atomic_min
+from tvm_tile.frontend.builtin_merges import argmax_pair, logsumexp, welford
 from tvm_tile.frontend.contraction import MmaPolicy, matmul, mma
 from tvm_tile.frontend.creation import eye, full, iota, ones, zeros
-from tvm_tile.frontend.elementwise import cast, fma, maximum, minimum, power, where
+from tvm_tile.frontend.einsum import einsum
+from tvm_tile.frontend.elementwise import add, cast, fma, maximum, minimum, power, where
+from tvm_tile.frontend.external import extern
 from tvm_tile.frontend.kernel import Kernel, kernel, set_launcher
+from tvm_tile.frontend.mapping import map
 from tvm_tile.frontend.merges import Merge
+from tvm_tile.frontend.pieces import concat, gather, split, update
 from tvm_tile.frontend.reductions import all, any, argmax, argmin, max, mean, min, prod, sum
 from tvm_tile.frontend.regions import cdiv, parallel, pipeline, reduce, serial, stage
+from tvm_tile.frontend.scans import cummax, cumsum, reduce_tile, scan
 from tvm_tile.frontend.shape import broadcast_to, reshape, transpose
 from tvm_tile.frontend.specs import Scalar, spec
 from tvm_tile.frontend.subscripts import ds
+from tvm_tile.frontend.tensor import load
 from tvm_tile.frontend.unary import (
     abs,
     ceil,
@@ -48,29 +57,44 @@ __all__ = [
     "MmaPolicy",
     "Scalar",
     "abs",
+    "add",
     "all",
+    "alloc",
     "any",
     "argmax",
+    "argmax_pair",
     "argmin",
+    "atomic_add",
+    "atomic_max",
+    "atomic_min",
     "broadcast_to",
     "cast",
     "cdiv",
     "ceil",
+    "concat",
     "cos",
+    "cummax",
+    "cumsum",
     "ds",
+    "einsum",
     "erf",
     "exp",
     "exp2",
+    "extern",
     "eye",
     "floor",
     "fma",
     "full",
+    "gather",
     "iota",
     "isinf",
     "isnan",
     "kernel",
+    "load",
     "log",
     "log2",
+    "logsumexp",
+    "map",
     "matmul",
     "max",
     "maximum",
@@ -84,19 +108,24 @@ __all__ = [
     "power",
     "prod",
     "reduce",
+    "reduce_tile",
     "reshape",
     "round",
     "rsqrt",
+    "scan",
     "serial",
     "set_launcher",
     "sigmoid",
     "sin",
     "spec",
+    "split",
     "sqrt",
     "stage",
     "sum",
     "tanh",
     "transpose",
+    "update",
+    "welford",
     "where",
     "zeros",
 ]

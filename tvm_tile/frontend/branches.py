@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from tvm_tile.errors import CaptureError, TileError
+from tvm_tile.frontend.arithmetic import apply
 from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.operands import (
     adapted,
@@ -27,7 +29,7 @@ from tvm_tile.ir import regions as ir
 from tvm_tile.ir.dtypes import is_float
 from tvm_tile.ir.values import Value
 
-__all__ = ["PYTHON_BRANCHES", "PythonBranch", "TileBranch"]
+__all__ = ["PYTHON_BRANCHES", "Choice", "PythonBranch", "TileBranch"]
 
 
 class PythonBranch:
@@ -41,6 +43,25 @@ class PythonBranch:
 
 
 PYTHON_BRANCHES = {truth: PythonBranch(truth) for truth in (False, True)}
+
+
+class Choice:
+    """A conditional expression: on a Python value it takes one side, on a scalar it selects."""
+
+    def __init__(self, condition: Any) -> None:
+        self._condition = condition
+
+    def takes(self, side: bool) -> bool:
+        """Whether a side is evaluated."""
+        return not isinstance(self._condition, bool) or self._condition == side
+
+    def of(self, then: Any, orelse: Any) -> Any:
+        """The value."""
+        if isinstance(self._condition, bool):
+            return then if self._condition else orelse
+        if isinstance(then, tuple) and isinstance(orelse, tuple) and len(then) == len(orelse):
+            return tuple(self.of(a, b) for a, b in zip(then, orelse, strict=True))
+        return apply("where", self._condition, then, orelse)
 
 
 class TileBranch:
@@ -170,7 +191,8 @@ class TileBranch:
                 dtype = "bool" if isinstance(start, bool) else "float32"
                 dtype = "int32" if all(type(n) is int for n in (then, orelse)) else dtype
                 self._trace.remedies[reason] = (
-                    f'start from a tile before the branch: {name} = tt.full((), {start!r}, "{dtype}")'
+                    f"start from a tile before the branch: {name} = tt.full((), {described(start)}, "
+                    f'"{dtype}")'
                 )
             else:
                 self._trace.remedies[reason] = (

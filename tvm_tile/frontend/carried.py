@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import CaptureError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.ir.span import Span
@@ -48,7 +49,7 @@ def same_object(a: Any, b: Any) -> bool:
 
 def shown(x: Any) -> str:
     """An object for an error message."""
-    return x._describe() if isinstance(x, _TRACERS) else f"{x!r:.60}"
+    return x._describe() if isinstance(x, _TRACERS) else described(x)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from tvm_tile.frontend.positions import span_of_columns
 from tvm_tile.frontend.source import parse_text
 from tvm_tile.ir.span import Span
 
-__all__ = ["call_at", "called_name", "in_keyword", "truth_remedy"]
+__all__ = ["assigned_name", "call_at", "called_name", "in_keyword", "is_ours", "truth_remedy"]
 
 
 def _path_to(span: Span | None) -> list[ast.AST]:
@@ -38,6 +38,10 @@ def _path_to(span: Span | None) -> list[ast.AST]:
 
     def within(node: ast.AST) -> list[ast.AST]:
         for child in ast.iter_child_nodes(node):
+            for decorator in getattr(child, "decorator_list", ()):
+                # It stands before the place of what it decorates.
+                if covers(decorator):
+                    return [child, decorator, *within(decorator)]
             if not hasattr(child, "lineno"):
                 # A clause without a place of its own, such as that of a comprehension.
                 found = within(child)
@@ -62,6 +66,29 @@ def called_name(span: Span | None) -> str | None:
     match call.func if call is not None else None:
         case ast.Name(id=name) | ast.Attribute(attr=name):
             return name
+    return None
+
+
+def is_ours(span: Span | None) -> bool:
+    """Whether the call at a place is of a function of the language, as far as its spelling tells."""
+    call = call_at(span)
+    return call is not None and ast.unparse(call.func).startswith(("tt.", "tvm_tile."))
+
+
+def assigned_name(span: Span | None) -> str | None:
+    """The name that the call at a place is assigned to, if it is one."""
+    path = _path_to(span)
+    call = path[-1] if path else None
+    match path[-2] if len(path) > 1 else None:
+        case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+            return name
+        case ast.NamedExpr(target=ast.Name(id=name)):
+            return name
+        case ast.Tuple(elts=values) if len(path) > 2:
+            match path[-3]:
+                case ast.Assign(targets=[ast.Tuple(elts=names)]) if len(names) == len(values):
+                    target = next(t for t, value in zip(names, values, strict=True) if value is call)
+                    return target.id if isinstance(target, ast.Name) else None
     return None
 
 

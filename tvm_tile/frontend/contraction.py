@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.operands import (
     adapted,
     common_dtype,
@@ -64,10 +65,7 @@ def mma(a: Any, b: Any, acc: Any, policy: MmaPolicy | None = None) -> Tile:
     OperandError
         Shapes or dtypes do not fit.
     """
-    if policy is not None and not isinstance(policy, MmaPolicy):
-        raise CaptureError(
-            f"policy={policy!r} is no MmaPolicy", span=current_span(), suggestion="tt.MmaPolicy(ordered=True)"
-        )
+    _check_policy(policy)
     left, right, total = tile_of(a), tile_of(b), tile_of(acc)
     if is_weak(left) or is_weak(right):
         own = total.dtype if is_weak(left) and is_weak(right) else common_dtype(left, right)
@@ -82,7 +80,16 @@ def mma(a: Any, b: Any, acc: Any, policy: MmaPolicy | None = None) -> Tile:
     )
 
 
-def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
+def _check_policy(policy: Any) -> None:
+    if policy is not None and not isinstance(policy, MmaPolicy):
+        raise CaptureError(
+            f"policy={described(policy)} is no MmaPolicy",
+            span=current_span(),
+            suggestion="tt.MmaPolicy(ordered=True)",
+        )
+
+
+def matmul(a: Any, b: Any, dtype: Any = None, policy: MmaPolicy | None = None) -> Tile:
     """``a @ b`` with the shape rules of :func:`numpy.matmul`.
 
     Parameters
@@ -93,6 +100,8 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
         Right factor.
     dtype : optional
         Dtype of the result. By default the factors' promoted one, ``int32`` for int8 and int16.
+    policy : MmaPolicy, optional
+        ``MmaPolicy(ordered=True)`` keeps the order along K.
 
     Returns
     -------
@@ -104,6 +113,7 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
     OperandError
         Shapes or dtypes do not fit.
     """
+    _check_policy(policy)
     left, right = tile_of(a), tile_of(b)
     if not left.ndim or not right.ndim:
         raise OperandError(
@@ -133,6 +143,6 @@ def matmul(a: Any, b: Any, dtype: Any = None) -> Tile:
             suggestion="give both factors the same batch axes, or extents of 1 there",
         ) from None
     shape = (*batch, x.shape[-2], y.shape[-1])
-    product = mma(x, y, filled(left.trace, shape, 0, accumulator))
+    product = mma(x, y, filled(left.trace, shape, 0, accumulator), policy)
     kept = batch + (shape[-2:-1] if left.ndim > 1 else ()) + (shape[-1:] if right.ndim > 1 else ())
     return converted(reshaped(product, kept), wanted)

@@ -9,7 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["METHODS", "PLAIN_FUNCTIONS", "UFUNCS", "function_remedy", "reduction_remedy"]
+__all__ = [
+    "METHODS",
+    "PLAIN_FUNCTIONS",
+    "UFUNCS",
+    "accumulation_remedy",
+    "function_remedy",
+    "reduction_remedy",
+]
 
 _SAME = (
     *("add", "subtract", "multiply", "divide", "floor_divide", "remainder", "power", "negative"),
@@ -70,6 +77,38 @@ _OTHERS = {
     "tan": "tt.sin(x) / tt.cos(x)",
     "clip": "tt.minimum(tt.maximum(x, low), high)",
     "dot": "tt.matmul",
+    "inner": 'tt.einsum("i,i", a, b)',
+    "outer": "a[:, None] * b[None, :]",
+    "vdot": 'tt.einsum("i,i", a, b)',
+    "tensordot": "tt.einsum",
+    "trace": 'tt.einsum("ii", x)',
+    "diagonal": 'tt.einsum("ii->i", x)',
+    "cumsum": "tt.cumsum(x, axis)",
+    "cumprod": "tt.scan(x, axis, tt.prod)",
+    "cumulative_sum": "tt.cumsum(x, axis)",
+    "accumulate": "tt.cumsum(x, axis), or tt.scan with another merge",
+    "take": "tt.gather(x, index, axis, fill)",
+    "take_along_axis": "tt.gather(x, index, axis, fill)",
+    "choose": "tt.where, or tt.gather(x, index, axis, fill)",
+    "concatenate": "tt.concat(tiles, axis)",
+    "hstack": "tt.concat(tiles, axis=1)",
+    "vstack": "tt.concat(tiles, axis=0)",
+    "stack": "tt.concat of tiles with a new axis, x[None]",
+    "array_split": "tt.split(x, positions, axis)",
+    "hsplit": "tt.split(x, sections, axis=1)",
+    "vsplit": "tt.split(x, sections, axis=0)",
+    "flip": "x[::-1]",
+    "roll": "tt.concat of the two parts",
+    "swapaxes": "tt.transpose(x, axes)",
+    "moveaxis": "tt.transpose(x, axes)",
+    "vectorize": "tt.map(fn, x)",
+    "apply_along_axis": "tt.reduce_tile or tt.scan along the axis",
+    "put_along_axis": "tt.update in a tt.parallel loop",
+    "bincount": "tt.atomic_add into a tensor of counts",
+    "logaddexp": "tt.reduce_tile(x, axis, tt.logsumexp)",
+    "var": "tt.reduce_tile(x, axis, tt.welford)",
+    "std": "tt.reduce_tile(x, axis, tt.welford)",
+    "empty": "tt.alloc(shape, dtype), or tt.zeros for a value",
     "zeros_like": "tt.zeros(x.shape, x.dtype)",
     "ones_like": "tt.ones(x.shape, x.dtype)",
     "full_like": "tt.full(x.shape, value, x.dtype)",
@@ -91,6 +130,15 @@ def reduction_remedy(ufunc: str) -> str:
     """What to use for a reduction with a ufunc, as in ``numpy.add.reduce``."""
     name = _REDUCING.get(ufunc)
     return f"use tt.{name}(x, axis)" if name is not None else "use a reduction of tt, or a tt.reduce loop"
+
+
+def accumulation_remedy(ufunc: str) -> str:
+    """What to use for all prefixes of a reduction with a ufunc, as in ``numpy.add.accumulate``."""
+    direct = {"add": "tt.cumsum(x, axis)", "maximum": "tt.cummax(x, axis)"}.get(ufunc)
+    if direct is not None:
+        return f"use {direct}"
+    name = _REDUCING.get(ufunc)
+    return f"use tt.scan(x, axis, tt.{name})" if name is not None else "use tt.scan(x, axis, tt.Merge(...))"
 
 
 def function_remedy(name: str) -> str:

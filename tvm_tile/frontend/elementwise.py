@@ -11,6 +11,7 @@ from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import require_trace
 
 __all__ = [
+    "add",
     "cast",
     "fma",
     "maximum",
@@ -46,6 +47,29 @@ def cast(x: Any, dtype: Any) -> Tile:
     if is_number(x) and _holds(x, dtype):
         return filled(require_trace("tt.cast"), (), x, dtype)
     return converted(tile_of(x), dtype)
+
+
+def add(x: Any, y: Any) -> Any:
+    """``x + y`` element by element; as a merge, the sum.
+
+    Parameters
+    ----------
+    x, y : tile, index or number
+        Operands. Of bool it is `or`, as in NumPy.
+
+    Returns
+    -------
+    Tile, index or number
+        What ``x + y`` gives: of indices an index, of Python numbers a number.
+
+    Raises
+    ------
+    OperandError
+        Shapes do not broadcast, or the dtypes have no common one.
+    """
+    if isinstance(x, (int, float)) and isinstance(y, (int, float)):
+        return x + y
+    return apply("add", x, y)
 
 
 def where(condition: Any, x: Any, y: Any) -> Tile:

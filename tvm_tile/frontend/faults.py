@@ -15,6 +15,7 @@ from typing import Any
 from tvm_tile.errors import ArgumentError, CaptureError, TileError
 from tvm_tile.frontend.constructs import call_at, in_keyword
 from tvm_tile.frontend.counterparts import function_remedy
+from tvm_tile.frontend.described import described, message_of
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.positions import is_library_file, span_of_traceback, was_converted
 from tvm_tile.frontend.tensor import Ref, Tensor
@@ -55,13 +56,13 @@ def translated(trace: Trace, kernel: Span) -> Iterator[None]:
         if not _raised_by_user(error.__traceback__):
             raise
         raise ArgumentError(
-            str(error) or _assertion(span),
+            message_of(error) or _assertion(span),
             span=span,
             suggestion="pass arguments that meet the kernel's assertion",
         ) from error
     except NameError as error:
         span = span_of_traceback(error.__traceback__) or kernel
-        found = _NAME.search(str(error))
+        found = _NAME.search(message_of(error))
         name = (found[1] or found[2]) if found else ""
         if name in trace.vanished:
             reason = trace.vanished[name]
@@ -76,12 +77,14 @@ def translated(trace: Trace, kernel: Span) -> Iterator[None]:
                 span=span,
                 suggestion=f"pass a function of the indices: where=lambda {name}: ...",
             ) from error
-        raise CaptureError(f"NameError: {error}", span=span, suggestion="define the name") from error
+        raise CaptureError(
+            f"NameError: {message_of(error)}", span=span, suggestion="define the name"
+        ) from error
     except Exception as error:
         span = span_of_traceback(error.__traceback__) or kernel
         remedy = _remedy(error, span)
-        message = f"{type(error).__name__}: {error}"
-        given = ", ".join(f"{name}={value!r:.40}" for name, value in trace.constants.items())
+        message = f"{type(error).__name__}: {message_of(error)}"
+        given = ", ".join(f"{name}={described(value, 40)}" for name, value in trace.constants.items())
         if remedy is None and given:
             message += f" (with the constants {given})"
             remedy = f"check the constants {given}, or the Python of the kernel; the cause is chained"
@@ -131,7 +134,7 @@ def _call_remedy(error: TypeError, span: Span | None) -> str | None:
     call = call_at(span)
     if traceback is None or call is None or not _raised_by_user(error.__traceback__):
         return None
-    method = _METHOD.match(str(error))
+    method = _METHOD.match(message_of(error))
     function = _resolved(call.func, traceback.tb_frame)
     if function is None and method is not None and method[1] in _TRACERS:
         function = getattr(_TRACERS[method[1]], method[2], None)

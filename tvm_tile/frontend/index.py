@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from tvm_tile.errors import OperandError
+from tvm_tile.frontend.described import described
+from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace
 from tvm_tile.ir import index as ir_index
@@ -112,8 +115,20 @@ def _named(trace: Trace, text: str, expression: IndexExpr | Predicate) -> str:
 
 
 def index_expression(x: Any) -> IndexExpr | None:
-    """The exact integer expression of an int, an index or an integer scalar tile; ``None`` for others."""
+    """The exact integer expression of an int, an index or an integer scalar tile; ``None`` for others.
+
+    Raises
+    ------
+    OperandError
+        The int has more than 64 bits.
+    """
     if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.bool_)):
+        if not -(2**63) <= x < 2**63:
+            raise OperandError(
+                f"{described(x)} does not fit the 64 bits of index arithmetic",
+                span=current_span(),
+                suggestion="use ints of less than 2**63",
+            )
         return IndexConst(int(x))
     if isinstance(x, Index):
         return x.expression

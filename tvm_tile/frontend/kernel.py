@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import difflib
 import functools
-import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NoReturn, overload
+from typing import Any, overload
 
 from tvm_tile.errors import ArgumentError, CaptureError, UnsupportedError
 from tvm_tile.frontend.convert import converted_function
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.environment import captured_state
 from tvm_tile.frontend.faults import translated
 from tvm_tile.frontend.operands import converted, is_number, tile_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.runtime import Runtime
+from tvm_tile.frontend.signature import REQUIRED, Signature, signature_of
 from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_in_text, definition_of
-from tvm_tile.frontend.specs import check_scalar, memory_of, scalar_dtype
+from tvm_tile.frontend.specs import check_scalar, memory_of
 from tvm_tile.frontend.tensor import Tensor
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace, active_trace
@@ -31,9 +31,6 @@ from tvm_tile.ir.verifier import verify
 
 __all__ = ["REQUIRED", "Kernel", "Signature", "kernel", "set_launcher"]
 
-#: Default of a constant that has none.
-REQUIRED = inspect.Parameter.empty
-
 Launcher = Callable[["Kernel", tuple[Any, ...], dict[str, Any]], Any]
 
 _launcher: Launcher | None = None
@@ -43,30 +40,6 @@ def set_launcher(launcher: Launcher) -> None:
     """Install what runs a kernel that is called: ``launcher(kernel, args, constants)``."""
     global _launcher
     _launcher = launcher
-
-
-@dataclass(frozen=True)
-class Signature:
-    """The parameters of a kernel.
-
-    Attributes
-    ----------
-    parameters
-        Names of the positional parameters, in order.
-    scalars
-        Dtypes of those that are run-time scalars, by name; the others are tensors.
-    constants
-        Defaults of the keyword-only compile-time constants, by name; :data:`REQUIRED` for none.
-    """
-
-    parameters: tuple[str, ...]
-    scalars: dict[str, str]
-    constants: dict[str, Any]
-
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        """Names of the tensor parameters, in order."""
-        return tuple(p for p in self.parameters if p not in self.scalars)
 
 
 class Kernel:
@@ -89,7 +62,7 @@ class Kernel:
     def __init__(self, function: FunctionType, *, source: str | None = None, fma: bool = True) -> None:
         self._definition = _definition(function, source)
         self._source = source
-        self.signature = _signature(function, self._definition.span)
+        self.signature = signature_of(function, self._definition.span)
         self.fma = fma
         self.function = function
         functools.update_wrapper(self, function)
@@ -136,6 +109,7 @@ class Kernel:
             dtype = self.signature.scalars.get(name)
             if dtype is None:
                 memory = memory_of(name, argument)
+                trace.memories.add(name)
                 params.append(memory)
                 values.append(Tensor(trace, memory))
             else:
@@ -247,7 +221,7 @@ class Kernel:
         result = body(*values, **constants)
         if result is not None:
             raise CaptureError(
-                f"kernel {self.name} returns {result!r:.60}",
+                f"kernel {self.name} returns {described(result)}",
                 span=self.span,
                 suggestion="store results to tensor parameters and return nothing",
             )
@@ -269,7 +243,7 @@ class Kernel:
             if dtype is None:
                 if not isinstance(argument, Tensor):
                     raise ArgumentError(
-                        f"argument {name} of kernel {self.name} is {argument!r:.60}, not a tensor",
+                        f"argument {name} of kernel {self.name} is {described(argument)}, not a tensor",
                         span=span,
                         suggestion="pass tensor parameters on as they are",
                     )
@@ -279,7 +253,7 @@ class Kernel:
                 isinstance(argument, Operators) and not isinstance(argument, Tensor)
             ):
                 raise ArgumentError(
-                    f"argument {name} of kernel {self.name} is {argument!r:.60}, not a scalar", span=span
+                    f"argument {name} of kernel {self.name} is {described(argument)}, not a scalar", span=span
                 )
             tile = tile_of(argument, dtype) if is_number(argument) else tile_of(argument)
             if tile.shape != ():
@@ -329,7 +303,7 @@ def kernel(
         return functools.partial(kernel, source=source, fma=fma)
     if not isinstance(function, FunctionType):
         raise CaptureError(
-            f"tt.kernel takes a function, not {type(function).__name__} {function!r:.60}",
+            f"tt.kernel takes a function, not {type(function).__name__} {described(function)}",
             span=current_span(),
             suggestion="decorate a def",
         )
@@ -349,7 +323,7 @@ def _definition(function: FunctionType, source: str | None) -> Definition:
     if source is not None:
         if not isinstance(source, str):
             raise ArgumentError(
-                f"source= is the text of the function, not {source!r:.60} ({type(source).__name__})",
+                f"source= is the text of the function, not {described(source)} ({type(source).__name__})",
                 suggestion="pass the str that was executed",
             )
         return definition_in_text(function, source)
@@ -361,54 +335,3 @@ def _definition(function: FunctionType, source: str | None) -> Definition:
             span=place,
             suggestion="pass the text: tt.kernel(fn, source=text)",
         ) from None
-
-
-def _signature(function: FunctionType, span: Span) -> Signature:
-    def refuse(what: str, suggestion: str) -> NoReturn:
-        raise CaptureError(f"kernel {function.__name__} {what}", span=span, suggestion=suggestion)
-
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        refuse("is an async function", "write a plain def")
-    if inspect.isgeneratorfunction(function):
-        refuse("is a generator (it has yield)", "store results to tensor parameters")
-    parameters: list[str] = []
-    scalars: dict[str, str] = {}
-    constants: dict[str, Any] = {}
-    closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    namespace = function.__globals__ | {n: c.cell_contents for n, c in closure.items() if _is_set(c)}
-    for parameter in inspect.signature(function).parameters.values():
-        name = parameter.name
-        match parameter.kind:
-            case inspect.Parameter.VAR_POSITIONAL:
-                refuse(f"has *{name}", "name each tensor")
-            case inspect.Parameter.VAR_KEYWORD:
-                refuse(f"has **{name}", "name each constant after a bare *")
-            case inspect.Parameter.KEYWORD_ONLY:
-                constants[name] = parameter.default
-                continue
-        if parameter.default is not REQUIRED:
-            refuse(
-                f"gives the tensor parameter {name} a default",
-                f"make it a compile-time constant: *, {name}=...",
-            )
-        if not parameters and name in ("self", "cls"):
-            refuse(
-                f"has the first parameter {name!r}; kernels are functions, not methods",
-                "define it outside of the class, and call it from a method with the tensors",
-            )
-        parameters.append(name)
-        try:
-            dtype = scalar_dtype(parameter.annotation, namespace)
-        except ArgumentError as error:
-            refuse(f"has a parameter {name} of an unknown type: {error.message}", str(error.suggestion))
-        if dtype is not None:
-            scalars[name] = dtype
-    return Signature(tuple(parameters), scalars, constants)
-
-
-def _is_set(cell: Any) -> bool:
-    try:
-        cell.cell_contents  # noqa: B018 reading an empty cell raises
-    except ValueError:
-        return False
-    return True

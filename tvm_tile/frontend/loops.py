@@ -11,6 +11,7 @@ from typing import Any
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend.bodies import Body, Place
 from tvm_tile.frontend.carried import UNBOUND, Container, check_containers, containers, same_object, shown
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, as_predicate
 from tvm_tile.frontend.merges import build_merge
 from tvm_tile.frontend.operands import adapted, converted, filled, is_number, is_weak, tile_of, value_of
@@ -18,6 +19,7 @@ from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.regions import Region
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Scope, Trace
+from tvm_tile.frontend.updates import check_updates
 from tvm_tile.ir import regions as ir
 from tvm_tile.ir.dtypes import is_float, is_integer, is_narrowing
 from tvm_tile.ir.index import BoolConst, IndexVar
@@ -196,10 +198,10 @@ class RegionLoop:
             )
             shape = getattr(after, "shape", ())
             raise CaptureError(
-                f"{name!r} is the Python number {before!r} before {self._what} "
+                f"{name!r} is the Python number {described(before)} before {self._what} "
                 f"and {shown(after)} after one iteration",
                 span=span or self._span,
-                suggestion=f'start from a tile: {name} = tt.full({shape}, {before!r}, "{dtype}")',
+                suggestion=f'start from a tile: {name} = tt.full({shape}, {described(before)}, "{dtype}")',
             )
         raise CaptureError(
             f"{name!r} holds {shown(before)} before {self._what} and {shown(after)} after one iteration; "
@@ -315,7 +317,9 @@ class RegionLoop:
         options = self._region.options
         match self._region.kind:
             case "parallel":
-                return ir.Parallel(**fields, **options)
+                region = ir.Parallel(**fields, **options)
+                check_updates(region, self._what)
+                return region
             case "serial":
                 return ir.Serial(**fields)
             case "pipeline":

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import CaptureError, OperandError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.tile import Operators, Tile
@@ -67,9 +68,12 @@ def dtype_argument(dtype: Any) -> str:
         There is no such element type.
     """
     try:
+        if dtype is None:
+            # NumPy would take it for float64.
+            raise TypeError(f"dtype None is not one of {', '.join(DTYPES)}")
         return canonical_dtype(dtype)
     except TypeError as error:
-        near = difflib.get_close_matches(str(dtype), DTYPES, 1)
+        near = difflib.get_close_matches(dtype if isinstance(dtype, str) else described(dtype), DTYPES, 1)
         raise OperandError(
             str(error),
             span=current_span(),
@@ -125,7 +129,9 @@ def _refuse_operand(x: Any) -> None:
             suggestion="pass it to the kernel as a tensor parameter",
         )
     hint = "add [...] or an index" if isinstance(x, Operators) else "use tiles, indices and Python numbers"
-    raise OperandError(f"{type(x).__name__} {x!r:.60} cannot be a tile operand", span=span, suggestion=hint)
+    raise OperandError(
+        f"{type(x).__name__} {described(x)} cannot be a tile operand", span=span, suggestion=hint
+    )
 
 
 def common_dtype(*operands: Any) -> str:
@@ -173,7 +179,9 @@ def literal(x: Any, dtype: str) -> Number:
             return Number.of(float(value))
         except OverflowError:
             raise OperandError(
-                f"{value} does not fit {dtype}", span=span, suggestion="write it as a float, or as an inf"
+                f"{described(value)} does not fit {dtype}",
+                span=span,
+                suggestion="write it as a float, or as an inf",
             ) from None
     if isinstance(value, float):
         raise OperandError(
@@ -191,7 +199,7 @@ def literal(x: Any, dtype: str) -> Number:
     if not info.min <= value <= info.max:
         wider = "int64" if info.bits < 64 else "float64"
         raise OperandError(
-            f"{value} does not fit {dtype} ({info.min}..{info.max})",
+            f"{described(value)} does not fit {dtype} ({info.min}..{info.max})",
             span=span,
             suggestion=f'write a number in that range, or use a wider dtype, such as .astype("{wider}")',
         )

@@ -8,12 +8,14 @@ import os
 import sys
 import sysconfig
 from types import CodeType, FrameType, TracebackType
+from typing import Any
 
 from tvm_tile.ir.span import Span
 
 __all__ = [
     "current_span",
     "is_library_file",
+    "locals_of_user",
     "register_converted",
     "span_at",
     "span_of_columns",
@@ -103,6 +105,16 @@ def current_span() -> Span | None:
             return span_at(frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return None
+
+
+def locals_of_user() -> dict[str, Any]:
+    """What the names of the innermost user frame stand for."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if _is_user_code(frame.f_code):
+            return dict(frame.f_locals)
+        frame = frame.f_back
+    return {}
 
 
 def span_of_traceback(traceback: TracebackType | None) -> Span | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError, IllegalError, OperandError
 from tvm_tile.frontend.arithmetic import apply
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.operands import (
     broadcast,
     converted,
@@ -24,7 +25,20 @@ from tvm_tile.ir.ops import POLICIES, ArgReduce, ReduceTile
 from tvm_tile.ir.typing import reduced_shape
 from tvm_tile.ir.values import TileType, Value
 
-__all__ = ["all", "any", "argmax", "argmin", "check_policy_name", "max", "mean", "min", "prod", "sum"]
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "check_policy_name",
+    "contribution_mask",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "reduced_axes",
+    "sum",
+]
 
 
 def check_policy_name(policy: Any) -> str:
@@ -37,7 +51,7 @@ def check_policy_name(policy: Any) -> str:
     """
     if policy not in POLICIES:
         raise CaptureError(
-            f"policy={policy!r} is not one of {', '.join(POLICIES)}",
+            f"policy={described(policy)} is not one of {', '.join(POLICIES)}",
             span=current_span(),
             suggestion="leave it out for the default, unordered_tree",
         )
@@ -176,11 +190,13 @@ def mean(
     working = accumulation_dtype(result)
     total = _reduced(tile, "add", axis, keepdims, where, working, policy)
     if where is None:
-        axes = _axes(tile, axis)
+        axes = reduced_axes(tile, axis)
         count: Any = float(math.prod(tile.shape[a] for a in axes))
     else:
         # Counted in int64, since a float32 stops counting at 2**24.
-        count = _reduced(converted(_where(tile, where), "int64"), "add", axis, keepdims, None, None, policy)
+        count = _reduced(
+            converted(contribution_mask(tile, where), "int64"), "add", axis, keepdims, None, None, policy
+        )
         count = converted(count, working)
     return converted(apply("divide", total, count), result)
 
@@ -237,19 +253,23 @@ def _truth(x: Any) -> Tile:
     return tile if is_bool(tile.dtype) else apply("not_equal", tile, 0)
 
 
-def _axes(tile: Tile, axis: Any) -> tuple[int, ...]:
+def reduced_axes(tile: Tile, axis: Any) -> tuple[int, ...]:
+    """The axes of an ``axis`` argument, in order; ``None`` is all of them."""
     if axis is None:
         return tuple(range(tile.ndim))
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = tuple(sorted(normalized_axis(a, tile.ndim, tile._describe()) for a in given))
     if len(set(axes)) != len(axes):
         raise OperandError(
-            f"axis={axis!r} names an axis twice", span=current_span(), suggestion="name each axis once"
+            f"axis={described(axis)} names an axis twice",
+            span=current_span(),
+            suggestion="name each axis once",
         )
     return axes
 
 
-def _where(tile: Tile, where: Any) -> Tile:
+def contribution_mask(tile: Tile, where: Any) -> Tile:
+    """A ``where`` argument as a bool tile of the shape of what it masks."""
     mask = tile_of(where)
     return broadcast(mask if is_bool(mask.dtype) else _truth(mask), tile.shape)
 
@@ -258,7 +278,7 @@ def _reduced(x: Any, combiner: str, axis: Any, keepdims: bool, where: Any, dtype
     policy = check_policy_name(policy)
     tile = tile_of(x)
     weak = is_weak(tile)
-    mask = None if where is None else _where(tile, where)
+    mask = None if where is None else contribution_mask(tile, where)
     wanted = None if dtype is None else dtype_argument(dtype)
     arithmetic = combiner in ("add", "multiply")
     if arithmetic and is_bool(tile.dtype):
@@ -270,7 +290,7 @@ def _reduced(x: Any, combiner: str, axis: Any, keepdims: bool, where: Any, dtype
     if arithmetic:
         own = accumulation_dtype(tile.dtype) if is_integer(tile.dtype) else tile.dtype
         result = own if wanted is None else wanted
-    axes = _axes(tile, axis)
+    axes = reduced_axes(tile, axis)
     final = reduced_shape(tile.shape, axes, keepdims)
     if not axes:
         # Each element is a fibre of its own.
@@ -300,7 +320,7 @@ def _optional(mask: Tile | None) -> Value | None:
 def _position(x: Any, kind: str, axis: Any, keepdims: bool, where: Any, dtype: Any, policy: Any) -> Tile:
     check_policy_name(policy)
     tile = tile_of(x)
-    mask = None if where is None else _where(tile, where)
+    mask = None if where is None else contribution_mask(tile, where)
     if axis is None:
         final = (1,) * tile.ndim if keepdims else ()
         tile = reshaped(tile, (tile.size,))

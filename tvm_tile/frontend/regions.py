@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tvm_tile.errors import CaptureError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, index_expression
-from tvm_tile.frontend.merges import Merge
+from tvm_tile.frontend.merges import merge_argument
 from tvm_tile.frontend.operands import value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.reductions import check_policy_name
@@ -61,7 +62,7 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
         raise CaptureError(f"tt.{kind} needs an extent", span=span, suggestion=f"tt.{kind}(n)")
     if where is not None and not callable(where):
         raise CaptureError(
-            f"where={where!r:.60} is no function",
+            f"where={described(where)} is no function",
             span=span,
             suggestion="pass a function of the indices: where=lambda i: i < n",
         )
@@ -72,7 +73,7 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
             what = (
                 extent._describe()
                 if isinstance(extent, Operators)
-                else f"{type(extent).__name__} {extent!r:.60}"
+                else f"{type(extent).__name__} {described(extent)}"
             )
             raise CaptureError(
                 f"the extent of tt.{kind} is an integer, not {what}",
@@ -95,7 +96,7 @@ def _region(kind: str, extents: tuple[Any, ...], where: Any, **options: Any) -> 
 
 def _extent_remedy(kind: str, extent: Any) -> str:
     if isinstance(extent, (tuple, list)):
-        return f"write each extent as an argument: tt.{kind}({', '.join(f'{n!r:.20}' for n in extent)})"
+        return f"write each extent as an argument: tt.{kind}({', '.join(described(n, 20) for n in extent)})"
     if isinstance(extent, Operators) and getattr(extent, "shape", ()) != ():
         return "use an extent of its shape, such as X.shape[0]"
     if isinstance(extent, float):
@@ -107,6 +108,7 @@ def parallel(*extents: Any, where: Callable[..., Any] | None = None, bind: str |
     """Independent instances, without order between them.
 
     The loop promises that no instance writes what another reads or writes.
+    An outer tile is updated in parts by ``T = tt.update(T, idx, v)``; see :func:`tvm_tile.update`.
 
     Parameters
     ----------
@@ -124,7 +126,7 @@ def parallel(*extents: Any, where: Callable[..., Any] | None = None, bind: str |
     """
     if bind is not None and bind not in BINDINGS:
         raise CaptureError(
-            f"bind={bind!r} is not a scope: {', '.join(BINDINGS)}",
+            f"bind={described(bind)} is not a scope: {', '.join(BINDINGS)}",
             span=current_span(),
             suggestion="leave bind out and let the planner choose",
         )
@@ -161,7 +163,9 @@ def pipeline(
     for name, count in (("versions", versions), ("ii", ii)):
         if count is not None and (not isinstance(count, int) or isinstance(count, bool) or count < 1):
             raise CaptureError(
-                f"{name}={count!r} is no positive int", span=current_span(), suggestion=f"leave {name} out"
+                f"{name}={described(count)} is no positive int",
+                span=current_span(),
+                suggestion=f"leave {name} out",
             )
     return _region("pipeline", extents, where, versions=versions, ii=ii)
 
@@ -170,7 +174,7 @@ def reduce(
     *extents: Any,
     where: Callable[..., Any] | None = None,
     policy: str = "unordered_tree",
-    merge: Merge | None = None,
+    merge: Any = None,
 ) -> Region:
     """Contributions to the states that the body updates.
 
@@ -180,19 +184,20 @@ def reduce(
         As for :func:`parallel`.
     policy : {"unordered_tree", "ordered_tree", "fold_left", "fold_right"}
         Which groupings and orders of the contributions are admitted.
-    merge : Merge, optional
-        How partial states combine. By default it is derived from updates of the form ``s = s op e``.
+    merge : Merge or function, optional
+        How partial states combine. By default it is derived from updates of the form ``s = s op e``. A
+        function of the language, such as :func:`max` or :func:`add`, merges each state by itself. Partial
+        states start from the merge's identity, whatever the body does: where its update is another than the
+        merge's, the merge rules how partial states join and the body what one contribution does to a state.
 
     Raises
     ------
     CaptureError
-        There is no such policy, or ``merge`` is no :class:`Merge`.
+        There is no such policy, or ``merge`` is no merge.
     """
     policy = check_policy_name(policy)
-    if merge is not None and not isinstance(merge, Merge):
-        raise CaptureError(
-            f"merge={merge!r:.60} is no tt.Merge", span=current_span(), suggestion="tt.Merge(fn, identity)"
-        )
+    if merge is not None:
+        merge_argument(merge)
     return _region("reduce", extents, where, policy=policy, merge=merge)
 
 

@@ -137,6 +137,13 @@ class _Rewriter(ast.NodeTransformer):
         orelse = ast.If(_attribute(branch, "orelse"), self._block(node.orelse) or [ast.Pass()], [])
         return [_at(statement, place) for statement in (start, opened, then, orelse, close)]
 
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        node = self._generic(node)
+        then = ast.IfExp(_runtime("then"), node.body, ast.Constant(None))
+        orelse = ast.IfExp(_runtime("orelse"), node.orelse, ast.Constant(None))
+        condition = _at(_runtime("condition", node.test), node.test)
+        return _at(_runtime("chosen", condition, then, orelse), node)
+
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         node = self._generic(node)
         names = [t.id for t in node.targets if isinstance(t, ast.Name)]

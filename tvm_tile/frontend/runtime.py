@@ -6,7 +6,7 @@ from typing import Any
 
 from tvm_tile.errors import CaptureError
 from tvm_tile.frontend.bodies import Body, Place
-from tvm_tile.frontend.branches import PYTHON_BRANCHES, PythonBranch, TileBranch
+from tvm_tile.frontend.branches import PYTHON_BRANCHES, Choice, PythonBranch, TileBranch
 from tvm_tile.frontend.carried import UNBOUND
 from tvm_tile.frontend.convert import callable_for_capture
 from tvm_tile.frontend.index import Index, IndexCompare
@@ -45,6 +45,7 @@ class Runtime:
     def __init__(self, bodies: tuple[Body, ...], place: Place) -> None:
         self._bodies = bodies
         self._place = place
+        self._choices: list[Choice] = []
 
     def loop(self, iterable: Any, number: int) -> PythonLoop | RegionLoop:
         """The loop of a ``for`` statement."""
@@ -65,6 +66,35 @@ class Runtime:
             trace = require_trace(condition._describe())
             return TileBranch(trace, condition, self._bodies[number], self._place)
         return PYTHON_BRANCHES[bool(condition)]
+
+    def condition(self, condition: Any) -> Choice:
+        """Begin a conditional expression: it selects in the function of ``tt.map``, else Python chooses."""
+        trace = active_trace()
+        if (
+            isinstance(condition, (Tile, IndexCompare))
+            and trace is not None
+            and trace.scope.inside("map")
+            and condition.shape == ()
+        ):
+            choice = Choice(condition)
+        else:
+            choice = Choice(bool(condition))
+        self._choices.append(choice)
+        return choice
+
+    def then(self) -> bool:
+        """Whether the conditional expression at hand evaluates its first value."""
+        return self._choices[-1].takes(True)
+
+    def orelse(self) -> bool:
+        """Whether the conditional expression at hand evaluates its second value."""
+        return self._choices[-1].takes(False)
+
+    def chosen(self, choice: Choice, then: Any, orelse: Any) -> Any:
+        """End a conditional expression."""
+        # What an exception has left open within it goes too.
+        del self._choices[self._choices.index(choice) :]
+        return choice.of(then, orelse)
 
     def named(self, name: str, value: Any) -> Any:
         """Give a value the name that it is assigned to, unless it has one."""

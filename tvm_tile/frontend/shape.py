@@ -9,6 +9,7 @@ from typing import Any
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend import operands
 from tvm_tile.frontend.constructs import called_name
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index
 from tvm_tile.frontend.operands import like_weak, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -47,15 +48,23 @@ def shape_argument(shape: Any, *, free: bool = False) -> tuple[int, ...]:
         try:
             extent = operator.index(item)
         except TypeError:
-            described = item._describe() if isinstance(item, Operators) else f"{item!r:.60}"
+            shown = described(item)
             raise CaptureError(
-                f"extent {described} is no int",
+                f"extent {shown} is no int",
                 span=current_span(),
                 suggestion=f"write a whole number, such as {_whole(item)}",
             ) from None
         if extent < 0 and not (free and extent == -1):
             raise CaptureError(
-                f"extent {extent} is negative", span=current_span(), suggestion="use an extent of 0 or more"
+                f"extent {described(extent)} is negative",
+                span=current_span(),
+                suggestion="use an extent of 0 or more",
+            )
+        if extent >= 2**63:
+            raise CaptureError(
+                f"extent {described(extent)} does not fit 64 bits",
+                span=current_span(),
+                suggestion="use extents of less than 2**63",
             )
         extents.append(extent)
     return tuple(extents)
@@ -80,7 +89,7 @@ def normalized_axis(axis: Any, rank: int, what: str) -> int:
         number = operator.index(axis)
     except (TypeError, CaptureError):
         span = current_span()
-        shown = axis._describe() if isinstance(axis, Operators) else f"{axis!r:.60}"
+        shown = described(axis)
         name = called_name(span)
         remedy = "give an int, such as axis=0; contributions are left out by where=, a bool tile"
         if name in ("max", "min") and isinstance(axis, (float, Operators)):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import ArgumentError, TileError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.ir.dtypes import (
     DTYPES,
@@ -75,7 +76,7 @@ def _ints(items: Any, what: str) -> tuple[int, ...]:
         return tuple(operator.index(item) for item in given)
     except TypeError:
         raise ArgumentError(
-            f"{what} {items!r:.80} is no sequence of ints", suggestion="such as (64, 32)"
+            f"{what} {described(items, 80)} is no sequence of ints", suggestion="such as (64, 32)"
         ) from None
 
 
@@ -83,7 +84,7 @@ def _dtype(dtype: Any, what: str) -> str:
     try:
         return canonical_dtype(dtype)
     except TypeError as error:
-        near = difflib.get_close_matches(str(dtype), DTYPES, 1)
+        near = difflib.get_close_matches(dtype if isinstance(dtype, str) else described(dtype), DTYPES, 1)
         remedy = f'did you mean "{near[0]}"?' if near else "convert it with astype"
         raise ArgumentError(f"{what}: {error}", suggestion=remedy) from None
 
@@ -116,7 +117,7 @@ def _scalar_dtype(dtype: Any) -> str:
         name = ""
     if not name or name in STORAGE_ONLY:
         raise ArgumentError(
-            f"a tt.Scalar has one of the dtypes {known}, not {dtype!r:.60}",
+            f"a tt.Scalar has one of the dtypes {known}, not {described(dtype)}",
             span=current_span(),
             suggestion=f'such as tt.Scalar["{_close(dtype, known)}"]',
         )
@@ -124,7 +125,9 @@ def _scalar_dtype(dtype: Any) -> str:
 
 
 def _close(dtype: Any, known: str) -> str:
-    near = difflib.get_close_matches(str(dtype), known.split(", "), 1)
+    near = difflib.get_close_matches(
+        dtype if isinstance(dtype, str) else described(dtype), known.split(", "), 1
+    )
     return near[0] if near else "float32"
 
 
@@ -190,7 +193,7 @@ def memory_of(name: str, argument: Any) -> Memory:
         shape, dtype, strides = _foreign(name, argument)
     else:
         raise ArgumentError(
-            f"argument {name} is no array but {type(argument).__name__} {argument!r:.60}",
+            f"argument {name} is no array but {type(argument).__name__} {described(argument)}",
             suggestion="pass a NumPy array, a torch or TVM tensor, or tt.spec(shape, dtype)",
         )
     return Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
@@ -282,6 +285,6 @@ def check_scalar(name: str, argument: Any, dtype: str) -> None:
             fits = isinstance(value, int) and not isinstance(value, bool) and info.min <= value <= info.max
     if not fits:
         raise ArgumentError(
-            f"argument {name} is {argument!r:.60}, which is no {dtype} scalar",
+            f"argument {name} is {described(argument)}, which is no {dtype} scalar",
             suggestion=f"pass a number that {dtype} holds",
         )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import OperandError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.operands import adapted, broadcast, converted, filled, is_number, is_weak, tile_of
 from tvm_tile.frontend.positions import current_span
@@ -78,7 +79,7 @@ def _weak_dtype(x: Any) -> str:
 
 
 def _narrowed(x: Any, source: str, dtype: str, into: str) -> Tile:
-    what = x._describe() if isinstance(x, Operators) else repr(x)
+    what = described(x)
     remedy = f'convert it explicitly with .astype("{dtype}")'
     if not isinstance(x, (Operators, np.generic, np.ndarray)):
         # A number of Python has no astype.

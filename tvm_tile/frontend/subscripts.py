@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import CaptureError, OperandError
+from tvm_tile.frontend.described import described
 from tvm_tile.frontend.index import Index, index_expression
 from tvm_tile.frontend.operands import like_weak, value_of
 from tvm_tile.frontend.positions import current_span
@@ -41,7 +42,7 @@ class ds:  # noqa: N801 named as in JAX Pallas
 
     def __init__(self, start: Any, size: Any) -> None:
         if index_expression(start) is None:
-            shown = start._describe() if isinstance(start, Operators) else f"{start!r:.60}"
+            shown = described(start)
             raise CaptureError(
                 f"the start of tt.ds is an integer, not {shown}",
                 span=current_span(),
@@ -126,14 +127,12 @@ def _subscript(item: Any, extent: int, what: str) -> Subscript:
             pass
         case int() | np.integer():
             # A literal counts from the end if negative, as in NumPy; past the ends it is out of bounds.
-            return Point(IndexConst(int(item) + extent if -extent <= item < 0 else int(item)))
+            return Point(IndexConst(int(item) + extent) if -extent <= item < 0 else _checked(item))
         case _ if index_expression(item) is not None:
             return Point(_checked(item))
-    description = item._describe() if isinstance(item, Tile) else repr(item)
+    description = described(item, 80)
     hint = _subscript_remedy(item)
-    raise OperandError(
-        f"{description:.80} cannot be a subscript of {what}", span=current_span(), suggestion=hint
-    )
+    raise OperandError(f"{description} cannot be a subscript of {what}", span=current_span(), suggestion=hint)
 
 
 def _subscript_remedy(item: Any) -> str:
@@ -169,7 +168,7 @@ def _checked(x: Any) -> IndexExpr:
         trace.check_index(x.expression)
     expression = index_expression(x)
     if expression is None:
-        shown = x._describe() if isinstance(x, Operators) else f"{x!r:.60}"
+        shown = described(x)
         raise OperandError(f"{shown} is no index", span=current_span(), suggestion=_integer_remedy(x))
     return expression
 

@@ -181,12 +181,13 @@ class Operators:
 
     def _called(self, otherwise: str) -> str:
         """The counterpart of the function that is called here, as of math, or else another remedy."""
-        from tvm_tile.frontend.constructs import called_name
+        from tvm_tile.frontend.constructs import called_name, is_ours
         from tvm_tile.frontend.counterparts import function_remedy
 
         name = called_name(current_span())
         remedy = function_remedy(name) if name is not None else ""
-        return remedy if remedy.startswith("use ") else otherwise
+        # A function of the language is no remedy for itself.
+        return remedy if remedy.startswith("use ") and not is_ours(current_span()) else otherwise
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -230,7 +231,12 @@ class Operators:
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         # A NumPy scalar on the left comes by here.
-        from tvm_tile.frontend.counterparts import UFUNCS, function_remedy, reduction_remedy
+        from tvm_tile.frontend.counterparts import (
+            UFUNCS,
+            accumulation_remedy,
+            function_remedy,
+            reduction_remedy,
+        )
 
         name = UFUNCS.get(ufunc.__name__)
         if method == "__call__" and not options:
@@ -239,7 +245,11 @@ class Operators:
             if ufunc.__name__ == "matmul":
                 return inputs[0] @ inputs[1]
         what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        remedy = function_remedy(ufunc.__name__) if method == "__call__" else reduction_remedy(ufunc.__name__)
+        if method == "__call__":
+            remedy = function_remedy(ufunc.__name__)
+        else:
+            of_method = accumulation_remedy if method == "accumulate" else reduction_remedy
+            remedy = of_method(ufunc.__name__)
         if options and name is not None:
             what = f"{what} with {', '.join(options)}"
         return self._refuse(f"cannot go through NumPy's {what}", remedy)
@@ -335,7 +345,7 @@ class Tile(Operators):
     def __setitem__(self, subscripts: Any, value: Any) -> None:
         self._refuse(
             "is a value and cannot be assigned into",
-            "make a new tile with tt.where(mask, new, old), or store to a tensor",
+            "make a new tile with tt.update(x, idx, value), or store to a tensor",
         )
 
     def _describe(self) -> str:

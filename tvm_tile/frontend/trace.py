@@ -14,17 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend.positions import current_span
+from tvm_tile.ir.dtypes import STORAGE_ONLY
 from tvm_tile.ir.index import IndexExpr, Predicate, free_values
-from tvm_tile.ir.ops import Elementwise, Iota, Mma, Op, Store
+from tvm_tile.ir.ops import Alloc, Atomic, Elementwise, Extern, Iota, Load, Mma, Op, Store
 from tvm_tile.ir.regions import Block, If, Statement
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.typing import TypeFault, expected_type
+from tvm_tile.ir.uses import uses_of
 from tvm_tile.ir.values import TileType, Value
 
 if TYPE_CHECKING:
     from tvm_tile.frontend.tile import Tile
 
 __all__ = ["Scope", "Trace", "active_trace", "require_trace"]
+
+#: What reads or writes memory other than by a load, or makes it.
+_EFFECTS = (Store, Alloc, Atomic, Extern)
 
 _active: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("tvm_tile_trace", default=None)
 
@@ -36,7 +41,8 @@ class Scope:
     Attributes
     ----------
     kind
-        ``kernel``, ``parallel``, ``serial``, ``pipeline``, ``reduce``, ``branch`` or ``merge``.
+        ``kernel``, ``parallel``, ``serial``, ``pipeline``, ``reduce``, ``branch``, ``merge``, ``map`` or
+        ``layout``.
     """
 
     kind: str
@@ -81,6 +87,8 @@ class Trace:
         Ids of what made weak tiles in their own dtype; it is dropped where only other dtypes are asked for.
     texts
         Source texts that kernels were given, by the file name of their code; helpers are looked up there too.
+    memories
+        Names of the memories so far, which are unique.
     """
 
     def __init__(self, name: str, *, fma: bool = True) -> None:
@@ -94,6 +102,7 @@ class Trace:
         self.texts: list[tuple[str, str]] = []
         self.constants: dict[str, Any] = {}
         self.provisional: set[int] = set()
+        self.memories: set[str] = set()
         self._defined_in: dict[int, Scope] = {}
         self._count = 0
 
@@ -132,16 +141,27 @@ class Trace:
         self._defined_in[value.id] = self.scope if scope is None else scope
         return value
 
+    def define(self, value: Value, scope: Scope) -> None:
+        """Make a value that is no result of a statement visible in a scope."""
+        self._defined_in[value.id] = scope
+
     def append(self, statement: Statement) -> None:
         """Add a statement to the current scope.
 
         Raises
         ------
         CaptureError
-            A merge is a pure function: it cannot store, and has no regions.
+            A merge is a pure function: it cannot store, and has no regions. Nor does the function of
+            :func:`tvm_tile.map` touch memory.
         """
-        effect = isinstance(statement, Store) or not isinstance(statement, Op | If)
-        if effect and self.scope.inside("merge"):
+        effect = isinstance(statement, _EFFECTS)
+        if self.scope.inside("map") and (effect or isinstance(statement, Load)):
+            raise CaptureError(
+                "the function of tt.map computes with its elements alone: it has no loads and no stores",
+                span=statement.span,
+                suggestion="load tiles before tt.map and pass them as operands, and store its result",
+            )
+        if (effect or not isinstance(statement, Op | If)) and self.scope.inside("merge"):
             raise CaptureError(
                 "a merge function is pure: it has no stores and no region loops",
                 span=statement.span,
@@ -166,10 +186,30 @@ class Trace:
             expected = expected_type(op)
         except TypeFault as fault:
             raise OperandError(str(fault), span=span, suggestion=_fitting(op)) from None
-        if expected != type:
+        if expected is not None and expected != type:
             raise AssertionError(f"{op} gives {expected}, not {type}")
         self.append(op)
         return Tile(self, result)
+
+    def emit_all(
+        self, operation: type[Op], types: tuple[TileType, ...], /, **fields: Any
+    ) -> tuple[Tile, ...]:
+        """Add an operation with several results, of these types."""
+        from tvm_tile.frontend.tile import Tile
+
+        span = current_span()
+        outputs = tuple(self.fresh(type, span=span) for type in types)
+        self.append(operation(outputs=outputs, span=span, **fields))  # type: ignore[call-arg]
+        return tuple(Tile(self, value) for value in outputs)
+
+    def unique_memory(self, name: str) -> str:
+        """A name for a new memory: the given one, with a number behind it if that is taken."""
+        found, number = name, 1
+        while found in self.memories:
+            number += 1
+            found = f"{name}_{number}"
+        self.memories.add(found)
+        return found
 
     def check_visible(self, value: Value) -> None:
         """Refuse a value that the current scope cannot see.
@@ -198,6 +238,9 @@ class Trace:
 
 def _fitting(op: Op) -> str:
     """One thing to try where the operands of an operation do not fit it."""
+    given = [use.value.dtype for use in uses_of(op)]
+    if any(dtype in STORAGE_ONLY for dtype in given) and not isinstance(op, Mma):
+        return 'convert with .astype("float32"), compute, and convert back'
     match op:
         case Mma(a=a, b=b):
             if len(a.shape) < 2 or len(b.shape) < 2:

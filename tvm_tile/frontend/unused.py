@@ -7,12 +7,14 @@ operations that made it, those that nothing reads in the end are no part of the 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Set
+from collections.abc import Iterator, Set
 
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import Op
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Reduce, Statement
 from tvm_tile.ir.structure import walk
-from tvm_tile.ir.uses import uses_of
+from tvm_tile.ir.uses import merge_parts, uses_of
+from tvm_tile.ir.values import Value
 
 __all__ = ["without_unused"]
 
@@ -26,13 +28,20 @@ def without_unused(block: Block, provisional: Set[int]) -> Block:
         Ids of values. Their operations have no effects.
     """
     while provisional:
-        read = {use.value.id for statement in walk(block) for use in uses_of(statement)}
+        read = {value.id for statement in walk(block) for value in _read_by(statement)}
         unread = provisional - read
         kept = _without(block, unread)
         if kept is block:
             break
         block, provisional = kept, provisional & read
     return block
+
+
+def _read_by(statement: Statement) -> Iterator[Value]:
+    yield from (use.value for use in uses_of(statement))
+    if isinstance(statement, (MergeReduce, Scan)):
+        for _, part in merge_parts(statement.merge):
+            yield from part.yields
 
 
 def _without(block: Block, ids: Set[int]) -> Block:
@@ -52,6 +61,8 @@ def _inside(statement: Statement, ids: Set[int]) -> Statement:
     match statement:
         case If(then=then, orelse=orelse):
             changed = {"then": _without(then, ids), "orelse": _without(orelse, ids)}
+        case MergeReduce(merge=merge) | Scan(merge=merge):
+            changed = {"merge": _in_merge(merge, ids)}
         case Loop(body=body):
             changed = {"body": _without(body, ids)}
             if isinstance(statement, Reduce) and statement.merge is not None:

@@ -1,0 +1,30 @@
+"""Objects of the user as text for error messages, whatever their own ``__repr__`` does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["described", "message_of"]
+
+
+def described(x: Any, width: int = 60) -> str:
+    """The start of ``repr(x)``, or the type's name where there is none.
+
+    A ``__repr__`` may raise; that of an int with thousands of digits does.
+    """
+    if hasattr(type(x), "_describe"):
+        return str(x._describe())
+    try:
+        return repr(x)[:width]
+    except Exception:  # Whatever the user's own text raises; the message is about something else.
+        if isinstance(x, int):
+            return f"an int of {x.bit_length()} bits"
+        return f"<{type(x).__name__} without text>"
+
+
+def message_of(error: BaseException) -> str:
+    """``str(error)``, or a note where that raises."""
+    try:
+        return str(error)
+    except Exception:  # As above.
+        return "(its message cannot be shown)"
