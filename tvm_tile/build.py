@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tvm_tile.bridges.runtime.executable import Executable
+from tvm_tile.bridges.runtime.executable import Executable, load
 from tvm_tile.bridges.runtime.jit import cache_clear, cache_info, executable_of, run_kernel
 from tvm_tile.bridges.runtime.threads import get_num_threads, set_num_threads
-from tvm_tile.errors import UnsupportedError
 from tvm_tile.frontend.kernel import set_launcher
 from tvm_tile.ir.regions import Program
-from tvm_tile.ir.verifier import verify
+from tvm_tile.semantics.legality import verify
 
 if TYPE_CHECKING:
     import tvm
@@ -24,6 +23,7 @@ __all__ = [
     "cache_clear",
     "cache_info",
     "get_num_threads",
+    "load",
     "lower",
     "run_kernel",
     "set_num_threads",
@@ -50,15 +50,19 @@ def lower(program: Program, target: Any = "llvm") -> tvm.IRModule:
     ArgumentError
         Not a program, or not a target.
     IllegalError
-        The program has faults.
+        The program has faults, claims a law that does not hold, or the target's options reorder a fold of it
+        that has an order.
     UnsupportedError
         The target has no mapping.
     """
     from tvm_tile.bridges.runtime.artifact import lower_to_module
     from tvm_tile.bridges.tirx.target import resolve_target
+    from tvm_tile.bridges.tirx.target_options import check_arithmetic
 
     verify(program)
-    return lower_to_module(program, resolve_target(target))
+    resolved = resolve_target(target)
+    check_arithmetic(program, resolved)
+    return lower_to_module(program, resolved)
 
 
 def build(program: Program, target: Any = "llvm", debug: bool = False) -> Executable:
@@ -71,25 +75,30 @@ def build(program: Program, target: Any = "llvm", debug: bool = False) -> Execut
     target
         As for :func:`lower`.
     debug
-        Not available; the checks of a debug run are those of the interpreter.
+        Check on every call what the program promises: ``bounds="assume"``, reads of memory that was not
+        written, effects of opaque functions. Calls run on guarded copies and take several times as long;
+        code is not kept on disk. On ``llvm`` only.
+
+    Returns
+    -------
+    Executable
+        Its code comes from the cache on disk where an equal program was built before for the same target.
 
     Raises
     ------
     ArgumentError
         Not a program, or not a target; or the program writes a parameter whose elements overlap.
     IllegalError
-        The program has faults.
+        The program has faults, claims a law that does not hold, or the target's options reorder a fold of it
+        that has an order.
     UnsupportedError
-        The target has no mapping, or ``debug``.
+        The target has no mapping, does not run here, has options that the language does not permit, or has
+        no debug builds.
     """
     verify(program)
-    if debug:
-        raise UnsupportedError(
-            "generated code has no debug checks", suggestion="tt.interpret(program, *arrays, debug=True)"
-        )
     from tvm_tile.bridges.tirx.target import resolve_target
 
-    return executable_of(program, resolve_target(target))
+    return executable_of(program, resolve_target(target), debug)
 
 
 set_launcher(run_kernel)

@@ -17,8 +17,9 @@ from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.dtypes import bits, canonical_dtype, is_bool, is_float
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory, Value
+from tvm_tile.semantics.torch_tensors import is_torch_tensor, plain_tensor
 
-__all__ = ["Placed", "bind_arguments", "is_torch_tensor", "place", "scalar_converter"]
+__all__ = ["Placed", "bind_arguments", "place", "scalar_converter"]
 
 _CPU = 1
 _DEVICE_NAMES = {
@@ -156,15 +157,7 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
     kind = type(argument).__name__
     exported = argument
     if is_torch_tensor(argument):
-        _check_torch_device(memory, argument)
-        if argument.requires_grad:
-            if written:
-                raise ArgumentError(
-                    f"parameter {memory.name} is written by the program, but the tensor requires grad, "
-                    "and autograd would not see the write",
-                    suggestion=f"{memory.name}.detach()",
-                )
-            exported = argument.detach()
+        exported = plain_tensor(memory.name, memory.dtype, argument, written=written)
     elif not isinstance(argument, tvm_ffi.Tensor):
         try:
             device_type = int(argument.__dlpack_device__()[0])
@@ -191,30 +184,6 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
     _check_shape(memory, tuple(tensor.shape))
     itemsize = bits(memory.dtype) // 8
     return Placed(memory, tensor, tensor.data_ptr(), tuple(s * itemsize for s in tensor.strides))
-
-
-def is_torch_tensor(argument: Any) -> bool:
-    """Whether it is a ``torch.Tensor`` or of a class made of it, without importing torch."""
-    return any(base.__module__ == "torch" and base.__name__ == "Tensor" for base in type(argument).__mro__)
-
-
-def _check_torch_device(memory: Memory, tensor: Any) -> None:
-    if tensor.device.type != "cpu":
-        raise ArgumentError(
-            f"parameter {memory.name} expects memory of the CPU, got a tensor on {tensor.device}",
-            suggestion=f"{memory.name}.cpu()",
-        )
-    if tensor.is_quantized:
-        raise ArgumentError(
-            f"parameter {memory.name} expects dtype {memory.dtype}, got a quantized tensor",
-            suggestion=f"{memory.name}.dequantize(), or {memory.name}.int_repr()",
-        )
-    strided = str(tensor.layout) == "torch.strided"
-    if not strided or tensor.is_neg():
-        raise ArgumentError(
-            f"parameter {memory.name} expects a dense tensor, got one with its elements in another form",
-            suggestion=f"{memory.name}.resolve_neg()" if strided else f"{memory.name}.to_dense()",
-        )
 
 
 def _check_device(memory: Memory, device_type: int) -> None:

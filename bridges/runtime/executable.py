@@ -9,20 +9,24 @@ program all the same or to say what does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_tile.bridges.runtime.arguments import Placed, bind_arguments, is_torch_tensor, scalar_converter
+from tvm_tile.bridges.runtime.arguments import Placed, bind_arguments, scalar_converter
 from tvm_tile.bridges.runtime.dlpack import FOREIGN_CODES, array_at, tensor_of
 from tvm_tile.bridges.runtime.overlap import find_overlap, overlaps_itself
 from tvm_tile.bridges.runtime.staging import stage
 from tvm_tile.bridges.runtime.threads import apply_to_calling_thread
+from tvm_tile.bridges.runtime.timing import Timing, measure
 from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.dtypes import bits, numpy_dtype
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory, Value
 from tvm_tile.relations.proof import Proof
+from tvm_tile.semantics.torch_tensors import is_torch_tensor
 
 if TYPE_CHECKING:
     import tvm
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
     from tvm_tile.bridges.runtime.artifact import Artifact
 
-__all__ = ["Executable"]
+__all__ = ["Executable", "load"]
 
 _Step = Callable[[Any], Any] | None
 
@@ -78,11 +82,7 @@ class Executable:
     def __call__(self, *arguments: Any, **named: Any) -> None:
         """Run in place."""
         if named:
-            raise ArgumentError(
-                f"{self._program.name} takes arguments by position; got {', '.join(map(repr, named))} "
-                "by name",
-                suggestion="give compile-time constants to kernel.trace(...); they are fixed in the program",
-            )
+            self._refuse_named(named)
         apply_to_calling_thread()
         try:
             plan = self._plans[tuple(map(type, arguments))]
@@ -101,6 +101,14 @@ class Executable:
         except _REFUSALS as refusal:
             return self._call_checked(arguments, refusal)
         return None
+
+    def _refuse_named(self, named: dict[str, Any]) -> None:
+        if named:
+            raise ArgumentError(
+                f"{self._program.name} takes arguments by position; got {', '.join(map(repr, named))} "
+                "by name",
+                suggestion="give compile-time constants to kernel.trace(...); they are fixed in the program",
+            )
 
     def _call_checked(self, arguments: Sequence[Any], refusal: Exception | None) -> None:
         """Look at every argument, then run or say what does not fit."""
@@ -190,7 +198,45 @@ class Executable:
                 f"there is no source of kind {kind!r} for {self.target.kind.name}",
                 suggestion=f"one of the kinds {', '.join(map(repr, _SOURCE_KINDS))}",
             )
-        return str(self._artifact.library.inspect_source(kind))
+        return self._artifact.source(kind)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a shared library that :func:`tvm_tile.load` makes this executable of, in any process.
+
+        Parameters
+        ----------
+        path
+            Ends in ``.so`` (``.dylib`` on macOS). A file that is there is replaced in one step; processes
+            that run code from it keep the old one.
+
+        Raises
+        ------
+        ArgumentError
+            The path does not end so, or cannot be written.
+        UnsupportedError
+            Code for this target, or a debug build, cannot be saved; or there is no linker.
+        """
+        self._artifact.save(_path(path))
+
+    def bench(self, *arguments: Any, repeat: int = 20) -> Timing:
+        """Time calls with these arguments.
+
+        The calls run in place, as any call does: a program that reads what it writes goes on from its own
+        results. Pass copies where that matters.
+
+        Parameters
+        ----------
+        arguments
+            As for a call.
+        repeat
+            Number of runs after the warm-up. Runs of less than 0.2 ms are made of several calls.
+
+        Raises
+        ------
+        ArgumentError
+            As a call; or ``repeat`` is no positive integer.
+        """
+        return measure(self, arguments, repeat)
 
     def __repr__(self) -> str:
         params = ", ".join(
@@ -198,6 +244,31 @@ class Executable:
             for p in self._program.params
         )
         return f"<Executable {self._program.name}({params}) for {self.target.kind.name}>"
+
+
+def load(path: str | PathLike[str]) -> Executable:
+    """The executable that :meth:`Executable.save` wrote.
+
+    It checks arguments, and names them, as the saved one does. Its program is read back from the library;
+    positions in the source are not in there.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such file; or it is not a library that was saved so, or not as it was written.
+    UnsupportedError
+        It was saved by another version, or for another machine, or a symbol that it needs is missing.
+    """
+    from tvm_tile.bridges.runtime.artifact import load_artifact
+
+    artifact = load_artifact(_path(path))
+    return Executable(artifact.program, artifact)
+
+
+def _path(path: Any) -> Path:
+    if not isinstance(path, (str, PathLike)) or not isinstance(fspath(path), str) or "\0" in fspath(path):
+        raise ArgumentError(f"a path is text or a pathlib.Path, not {path!r:.60}", suggestion='"gemm.so"')
+    return Path(path)
 
 
 def _is_read_only(argument: Any) -> bool:

@@ -12,11 +12,9 @@ from tvm_tile.bridges.runtime.arguments import Placed
 from tvm_tile.bridges.runtime.dlpack import array_at
 from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.values import Memory
+from tvm_tile.semantics.sharing import WORK, share_an_element
 
 __all__ = ["Overlap", "find_overlap", "overlaps_itself"]
-
-#: Work that NumPy may spend on one pair of interleaved views; about a millisecond.
-_WORK = 100_000
 
 
 @dataclass(frozen=True)
@@ -80,15 +78,15 @@ def _refuse_if_shared(a: Placed, b: Placed) -> None:
     first, second = (
         array_at(p.address, p.memory.shape, p.relevant_strides, p.itemsize, p.argument) for p in (a, b)
     )
-    try:
-        if not np.shares_memory(first, second, max_work=_WORK):  # type: ignore[arg-type]
-            return
-    except np.exceptions.TooHardError:
+    shared = share_an_element(first, second)
+    if shared is None:
         raise ArgumentError(
-            f"whether {names} share an element could not be decided within {_WORK} steps",
+            f"whether {names} share an element could not be decided within {WORK} steps",
             obligation="arguments do not overlap",
             suggestion=f"pass a copy as {a.memory.name}",
-        ) from None
+        )
+    if not shared:
+        return
     raise ArgumentError(
         f"{names} share elements without being identical views, and the program writes one of them",
         obligation="arguments do not overlap",

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from itertools import cycle, islice
-from typing import Any
+from typing import Any, Final
 
 from tvm_tile.errors import ArgumentError
 
@@ -35,6 +35,8 @@ ENVIRONMENT_VARIABLE = "TVM_TILE_NUM_THREADS"
 #: A pool has at least so many workers, so that the number can still be raised on a small machine. Not
 #: more: a worker that has nothing to do burns a core for about 100 ms before it sleeps.
 _SMALLEST_POOL = 4
+#: More are refused: starting so many takes long, and TVM waits for all of them to spin.
+_MOST: Final = 1024
 #: Mode "the threads share the given cores" of ``runtime.config_threadpool``. It is the one that also
 #: fixes TVM's idea of the available concurrency, which otherwise is half the cores.
 _SHARE_CORES = -3
@@ -86,7 +88,7 @@ def get_num_threads() -> int:
     Raises
     ------
     ArgumentError
-        The environment variable is not a positive integer.
+        The environment variable is not an integer from 1 to 1024.
     """
     if _state.requested is None:
         _state.requested = _from_environment()
@@ -99,13 +101,13 @@ def set_num_threads(n: int) -> None:
     Parameters
     ----------
     n
-        At least 1. More than there are cores is allowed; what a pool can hold is fixed when it starts,
+        From 1 to 1024. More than there are cores is allowed; what a pool can hold is fixed when it starts,
         so large numbers have to be set before the first call.
 
     Raises
     ------
     ArgumentError
-        Not a positive integer, or more than a pool that has already started can hold.
+        Not an integer in that range, or more than a pool that has already started can hold.
     """
     if isinstance(n, bool) or not hasattr(type(n), "__index__"):
         raise ArgumentError(
@@ -115,6 +117,11 @@ def set_num_threads(n: int) -> None:
     if number < 1:
         raise ArgumentError(
             f"the number of threads must be at least 1, not {number}", suggestion="tt.set_num_threads(1)"
+        )
+    if number > _MOST:
+        raise ArgumentError(
+            f"the number of threads must be at most {_MOST}, not {number}",
+            suggestion=f"tt.set_num_threads({usable_cores()}), one for each usable core",
         )
     with _lock:
         if _state.limit is not None and number > _state.limit:
@@ -130,13 +137,13 @@ def _from_environment() -> int:
     text = os.environ.get(ENVIRONMENT_VARIABLE)
     if text is None or not text.strip():
         return usable_cores()
-    try:
-        number = int(text)
-    except ValueError:
-        number = 0
-    if number < 1:
+    digits = text.strip().removeprefix("+")
+    # Python refuses to convert thousands of digits; so many are too many anyway.
+    number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 10 else 0
+    if not 1 <= number <= _MOST:
         raise ArgumentError(
-            f"the environment variable {ENVIRONMENT_VARIABLE} must be a positive integer, not {text!r}",
+            f"the environment variable {ENVIRONMENT_VARIABLE} must be an integer from 1 to {_MOST}, "
+            f"not {text!r:.60}",
             suggestion=f"{ENVIRONMENT_VARIABLE}={usable_cores()}, or unset it",
         )
     return number

@@ -2,7 +2,8 @@
 
 TVM's default pipeline ignores every ``TileLayout`` and compiles on as if buffers were row-major. A
 function for which that matters carries a mark that only our pipeline removes; any other one raises when
-it lowers the mark. All builds of this project go through our pipeline: TVM's ``"tirx"`` after that.
+it lowers the mark. All builds of this project go through our pipeline: TVM's ``"tirx"`` after that, and
+TVM's ``"s_tir"`` for the functions of that dialect which a module may also hold.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tvm import tirx
 from tvm.tirx.compilation_pipeline import register_tir_pipeline, tirx_pipeline
 from tvm.tirx.layout import S, TileLayout
 
+from tvm_tile.bridges.tirx.mixture import mixed_pipeline
 from tvm_tile.bridges.tirx.operators import REQUIRES_PIPELINE, requires_pipeline
 from tvm_tile.ir.values import row_major_strides
 
@@ -26,7 +28,7 @@ PIPELINE = "tvm_tile"
 
 def register_pipeline() -> None:
     """Register the pipeline with TVM; more than once is harmless."""
-    register_tir_pipeline(PIPELINE, _pipeline)
+    register_tir_pipeline(PIPELINE, mixed_pipeline(PIPELINE, _pipeline))
 
 
 def _pipeline() -> tuple[Any, Any, Any]:
@@ -95,6 +97,9 @@ def needs_pipeline(func: tirx.PrimFunc) -> bool:
 def _layout_agrees_with_strides(buffer_type: Any) -> bool:
     layout, shape, strides = buffer_type.layout, tuple(buffer_type.shape), tuple(buffer_type.strides)
     if layout is None:
+        return True
+    # An array without elements is never addressed.
+    if any(isinstance(extent, tirx.IntImm) and int(extent) == 0 for extent in shape):
         return True
     if not isinstance(layout, TileLayout):
         return False

@@ -9,7 +9,6 @@ do, in any pipeline, at a cost of a few instructions a parameter. The caller's s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations
 from typing import Any
 
 from tvm import tirx
@@ -20,10 +19,16 @@ from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Memory
 
-__all__ = ["GUARD_PREFIX", "argument_guards", "byte_range"]
+__all__ = ["DEBUG_PREFIX", "GUARD_PREFIX", "argument_guards", "byte_range", "debug_assertion"]
 
 #: Start of the message of every failed guard.
 GUARD_PREFIX = "tvm_tile argument guard"
+
+#: Pairs of parameters up to which each pair has an assertion of its own.
+_MOST_PAIRS = 64
+
+#: Start of the message of every failed check of a debug build.
+DEBUG_PREFIX = "tvm_tile debug check"
 
 
 def byte_range(memory: Memory) -> tuple[int, int] | None:
@@ -83,14 +88,13 @@ def argument_guards(
         check for m in program.tensors if (check := _alignment_check(m, buffers[m], addresses[m])) is not None
     ]
     if noalias or groups:
-        written = program.writes
-        for a, b in combinations(program.tensors, 2):
-            if a in written or b in written:
-                together = any(a in group and b in group for group in groups)
-                check = _overlap_check(a, b, addresses[a], addresses[b], together)
-                if check is not None:
-                    checks.append(check)
+        checks += _overlap_checks(program, addresses, groups)
     return [*statements, *checks] if checks else []
+
+
+def debug_assertion(condition: Any, message: str) -> Any:
+    """A statement of a debug build that stops the function with a message if a condition does not hold."""
+    return tirx.AssertStmt(condition, StringImm("ValueError"), [StringImm(f"{DEBUG_PREFIX}: {message}")])
 
 
 def _assertion(condition: Any, message: str) -> Any:
@@ -107,17 +111,62 @@ def _alignment_check(memory: Memory, buffer: Any, address: Any) -> Any | None:
     )
 
 
-def _overlap_check(a: Memory, b: Memory, address_a: Any, address_b: Any, identical: bool) -> Any | None:
+def _overlap_checks(
+    program: Program, addresses: Mapping[Memory, Any], groups: Sequence[frozenset[Memory]]
+) -> list[Any]:
+    """Statements that assert of every pair of parameters, one of them written, that it is apart.
+
+    One assertion for each pair says which two overlap. TVM simplifies each under all that come before it,
+    which takes minutes for thousands; many pairs are therefore compared in a loop.
+    """
+    written = program.writes
+    memories = sorted(
+        (m for m in program.tensors if byte_range(m) is not None), key=lambda m: m not in written
+    )
+    first = sum(memory in written for memory in memories)
+    pairs = [(a, b) for position, a in enumerate(memories[:first]) for b in memories[position + 1 :]]
+    if len(pairs) > _MOST_PAIRS and not groups:
+        return _overlap_loop(memories, first, addresses)
+    order = {memory: position for position, memory in enumerate(program.tensors)}
+    checks = []
+    for a, b in pairs:
+        one, other = sorted((a, b), key=order.__getitem__)
+        together = any(a in group and b in group for group in groups)
+        apart = _apart(one, other, addresses[one], addresses[other], together)
+        checks.append(_assertion(apart, f"parameters {one.name} and {other.name} overlap"))
+    return checks
+
+
+def _overlap_loop(memories: Sequence[Memory], written: int, addresses: Mapping[Memory, Any]) -> list[Any]:
+    """The comparisons as two loops over tables of addresses; the first ``written`` memories are written."""
+    count = len(memories)
+    low, high = (tirx.decl_buffer((count,), "uint64", f"argument_{end}") for end in ("starts", "ends"))
+    statements: list[Any] = [tirx.AllocBuffer(low), tirx.AllocBuffer(high)]
+    for position, memory in enumerate(memories):
+        span = byte_range(memory)
+        assert span is not None
+        for buffer, distance in zip((low, high), span, strict=True):
+            statements.append(tirx.BufferStore(buffer, _offset(addresses[memory], distance), [position]))
+    i, k = tirx.Var("one", "int32"), tirx.Var("distance", "int32")
+    j = i + k + 1
+    apart = tirx.any(
+        tirx.BufferLoad(high, [i]) <= tirx.BufferLoad(low, [j]),
+        tirx.BufferLoad(high, [j]) <= tirx.BufferLoad(low, [i]),
+    )
+    check = _assertion(apart, "a parameter that is written overlaps another parameter")
+    inner = tirx.For(k, 0, count - 1 - i, tirx.ForKind.SERIAL, check)
+    return [*statements, tirx.For(i, 0, written, tirx.ForKind.SERIAL, inner)]
+
+
+def _apart(a: Memory, b: Memory, address_a: Any, address_b: Any, identical: bool) -> Any:
     range_a, range_b = byte_range(a), byte_range(b)
-    if range_a is None or range_b is None:
-        return None
+    assert range_a is not None
+    assert range_b is not None
     apart = tirx.any(
         _offset(address_a, range_a[1]) <= _offset(address_b, range_b[0]),
         _offset(address_b, range_b[1]) <= _offset(address_a, range_a[0]),
     )
-    if identical:
-        apart = tirx.any(tirx.EQ(address_a, address_b), apart)
-    return _assertion(apart, f"parameters {a.name} and {b.name} overlap")
+    return tirx.any(tirx.EQ(address_a, address_b), apart) if identical else apart
 
 
 def _offset(address: Any, distance: int) -> Any:

@@ -16,9 +16,10 @@ import tvm
 from tvm.target import Target
 from tvm.target.codegen import llvm_get_cpu_features, llvm_get_system_cpu
 
+from tvm_tile.bridges.tirx.target_options import check_options
 from tvm_tile.errors import ArgumentError
 
-__all__ = ["SHORT_NAMES", "host_target", "resolve_target"]
+__all__ = ["SHORT_NAMES", "host_target", "reported_flags", "resolve_target"]
 
 #: Names that stand for a whole target description.
 SHORT_NAMES = ("llvm", "cuda", "metal", "opencl")
@@ -82,14 +83,17 @@ def resolve_target(target: Any) -> Target:
     Raises
     ------
     ArgumentError
-        TVM knows no such target.
+        TVM knows no such target, or LLVM no such CPU or feature.
+    UnsupportedError
+        It has options whose effect is not known.
     """
     if isinstance(target, Target):
+        check_options(target)
         return target
     if isinstance(target, str) and target in SHORT_NAMES:
         return _short_name(target)
     try:
-        return Target(target)
+        described = Target(target)
     except Exception as error:  # TVM raises several unrelated classes, all about the description.
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise ArgumentError(
@@ -98,6 +102,8 @@ def resolve_target(target: Any) -> Target:
             + ", ".join(map(repr, SHORT_NAMES))
             + ', or a dict such as {"kind": "llvm"}',
         ) from error
+    check_options(described)
+    return described
 
 
 @cache
@@ -126,7 +132,7 @@ def _feature_differences(cpu: str) -> list[str]:
     names = {"x86_64": _X86, "amd64": _X86, "aarch64": _ARM64, "arm64": _ARM64}.get(
         platform.machine().lower()
     )
-    flags = _reported_flags()
+    flags = reported_flags()
     if names is None or not flags:
         return []
     assumed = {str(feature) for feature in llvm_get_cpu_features(Target({"kind": "llvm", "mcpu": cpu}))}
@@ -141,7 +147,7 @@ def _feature_differences(cpu: str) -> list[str]:
     return differences
 
 
-def _reported_flags() -> frozenset[str]:
+def reported_flags() -> frozenset[str]:
     """CPU feature flags as Linux reports them; empty where it does not."""
     path = Path("/proc/cpuinfo")
     if not path.is_file():

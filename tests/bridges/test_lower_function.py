@@ -13,7 +13,7 @@ from tvm_tile.bridges.tirx.lower import lower_program
 from tvm_tile.bridges.tirx.target import host_target
 from tvm_tile.errors import UnsupportedError
 from tvm_tile.ir.index import BoolConst, IndexConst
-from tvm_tile.ir.ops import Full, Load, Number, Point, Slice, Store, View
+from tvm_tile.ir.ops import Full, Number, Point, Store, View
 from tvm_tile.ir.regions import Block, Domain, Parallel, Program, Serial
 from tvm_tile.ir.values import Memory, TileType, Value
 
@@ -171,25 +171,6 @@ def test_products_are_contracted_only_where_the_program_allows_it(run, pipeline,
     fused = run(tt.kernel(body).trace(A, B, C, D, E), A, B, C, D, E, pipeline=pipeline)[2:]
     different = [(have != expected).any() for have, expected in zip(fused, want, strict=True)]
     assert any(different), "the host has no fused multiply-add, so this test shows nothing"
-
-
-@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2"])
-def test_float8_parameters_are_refused_by_name(dtype):
-    memory = Memory("scales", (4,), dtype)
-    with pytest.raises(UnsupportedError, match=rf"scales has dtype {dtype}") as caught:
-        lower_program(Program("k", (memory,), Block()), host_target())
-    assert "float16" in caught.value.suggestion
-
-
-def test_float8_values_are_refused_by_name():
-    from tvm_tile.ir.ops import Cast
-
-    memory = Memory("A", (4,), "float32")
-    a, small = Value(0, TileType((4,), "float32")), Value(1, TileType((4,), "float8_e5m2"), "small")
-    body = Block((Load(a, View(memory, (Slice(IndexConst(0), 4),))), Cast(small, a)))
-    with pytest.raises(UnsupportedError, match=r"%small\.1 has dtype float8_e5m2"):
-        lower_program(Program("k", (memory,), body), host_target())
-    lower_program(Program("k", (memory,), Block(body.statements[:1])), host_target())
 
 
 def test_a_target_that_is_no_cpu_is_refused():

@@ -10,8 +10,10 @@ from tvm.tirx.layout import S, TileLayout
 from tvm_tile.bridges.tirx.pipeline import PIPELINE
 from tvm_tile.bridges.tirx.prologue import GUARD_PREFIX, argument_guards, byte_range
 from tvm_tile.ir.dtypes import DTYPES, bits, numpy_dtype
-from tvm_tile.ir.regions import Program
-from tvm_tile.ir.values import Memory
+from tvm_tile.ir.index import IndexConst
+from tvm_tile.ir.ops import Full, Load, Number, Slice, Store, View
+from tvm_tile.ir.regions import Block, Program
+from tvm_tile.ir.values import Memory, TileType, Value
 
 
 def compiled(program: Program, *, noalias=True, groups=(), alignment=None, pipeline=PIPELINE):
@@ -154,3 +156,50 @@ def test_guards_survive_the_text_round_trip(copy_program):
     function = tirx.PrimFunc(list(buffers.values()), body)
     again = tvm.script.from_source(function.script())
     assert "T.tvm_tile.address(A.data)" in again.script()
+
+
+def many(count, written):
+    """A program of ``count`` parameters of which it writes the last ``written``, each from the one before."""
+    memories = [Memory(f"P{k}", (4,), "float32") for k in range(count)]
+    body = []
+    for k in range(count - written, count):
+        value, all_of = Value(k, TileType((4,), "float32")), (Slice(IndexConst(0), 4),)
+        body += [Load(value, View(memories[k - 1], all_of)), Store(View(memories[k], all_of), value)]
+    return Program("many", tuple(memories), Block(tuple(body)))
+
+
+@pytest.mark.parametrize("written", [1, 3, 20])
+def test_many_parameters_are_all_compared(written):
+    """Their pairs are compared in a loop: one assertion each took minutes to compile."""
+    program = many(21, written)
+    f = compiled(program)
+    storage = np.zeros((22, 4), "float32")
+    arguments = list(storage[:21])
+    f(*arguments)
+    shifted = storage.ravel()[2:6]
+    for k in range(21):
+        for other in (0, 7, 18, 20):
+            if k == other:
+                continue
+            changed = list(arguments)
+            changed[k] = arguments[other]
+            if max(k, other) >= 21 - written:
+                with pytest.raises(ValueError, match=f"{GUARD_PREFIX}: .* overlap"):
+                    f(*changed)
+            else:
+                f(*changed)
+    with pytest.raises(ValueError, match="overlap"):
+        f(*arguments[:20], shifted)
+
+
+def test_empty_parameters_among_many_overlap_nothing():
+    memories = [Memory(f"P{k}", (0,) if k % 2 else (4,), "float32") for k in range(40)]
+    body = []
+    for k in range(0, 40, 2):
+        value, all_of = Value(k, TileType((4,), "float32")), (Slice(IndexConst(0), 4),)
+        body += [Full(value, Number("1.0")), Store(View(memories[k], all_of), value)]
+    f = compiled(Program("many", tuple(memories), Block(tuple(body))))
+    storage = np.zeros((40, 4), "float32")
+    arguments = [row[:0] if k % 2 else row for k, row in enumerate(storage)]
+    arguments[3] = arguments[2][:0]
+    f(*arguments)

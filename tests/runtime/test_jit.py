@@ -1,5 +1,6 @@
 """Calling kernels: what makes a specialization, what two calls share, and what they must not."""
 
+import enum
 import threading
 
 import numpy as np
@@ -132,6 +133,77 @@ def test_constants_that_may_change_are_never_trusted():
         by_object(numbers(3), y, options=options)
         np.testing.assert_array_equal(y, numbers(3) * factor)
     assert counts() == (0, 2)
+
+
+def test_classes_are_never_trusted_to_stay_as_they_are():
+    """Symptom: code for the old class attribute ran; the key had the class by its identity."""
+
+    class Options:
+        factor = 2.0
+
+    @kernel
+    def by_class(X, Y, *, options):
+        for i in parallel(X.shape[0]):
+            Y[ds(i, 1)] = X[ds(i, 1)] * options.factor
+
+    y = np.zeros(3, "float32")
+    for factor in (2.0, 5.0):
+        Options.factor = factor
+        by_class(numbers(3), y, options=Options)
+        np.testing.assert_array_equal(y, numbers(3) * factor)
+
+
+@pytest.mark.parametrize("base", [int, float, str, tuple, list, dict])
+def test_subclasses_of_plain_values_may_hold_more_than_the_value(base):
+    class Loaded(base):
+        factor = 2.0
+
+    @kernel
+    def by_value(X, Y, *, value):
+        for i in parallel(X.shape[0]):
+            Y[ds(i, 1)] = X[ds(i, 1)] * value.factor
+
+    value, y = Loaded(), np.zeros(3, "float32")
+    for factor in (2.0, 5.0):
+        value.factor = factor
+        by_value(numbers(3), y, value=value)
+        np.testing.assert_array_equal(y, numbers(3) * factor)
+
+
+class Activation(enum.Enum):
+    HALF = 0.5
+    TWICE = 2
+
+
+def test_enumerators_and_dtypes_are_constants():
+    @kernel
+    def by_member(X, Y, *, member, dtype):
+        for i in parallel(X.shape[0]):
+            Y[ds(i, 1)] = X[ds(i, 1)].astype(dtype).astype("float32") * float(member.value)
+
+    for _ in range(2):
+        for member in Activation:
+            for dtype in (np.float32, np.dtype("float64"), "float32"):
+                y = np.zeros(3, "float32")
+                by_member(numbers(3), y, member=member, dtype=dtype)
+                np.testing.assert_array_equal(y, numbers(3) * member.value)
+    assert counts()[0] == 6
+
+
+def test_an_enumerator_with_state_of_its_own_is_not_trusted():
+    class Tuned(enum.Enum):
+        ONLY = 1
+
+    @kernel
+    def by_member(X, Y, *, member):
+        for i in parallel(X.shape[0]):
+            Y[ds(i, 1)] = X[ds(i, 1)] * member.factor
+
+    y = np.zeros(3, "float32")
+    for factor in (2.0, 5.0):
+        Tuned.ONLY.factor = factor
+        by_member(numbers(3), y, member=Tuned.ONLY)
+        np.testing.assert_array_equal(y, numbers(3) * factor)
 
 
 def test_lists_are_constants_by_what_they_hold():

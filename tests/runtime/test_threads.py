@@ -123,7 +123,7 @@ def test_environment_variable_gives_the_default():
     assert out == ["7", "2"]
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "1025", "1000000000", "²"])
 def test_bad_environment_variable_is_named(text):
     out, _ = run(
         """
@@ -173,12 +173,21 @@ def test_forked_child_of_a_process_with_a_pool_runs_on_one_thread_instead_of_han
     assert err.count("'spawn'") == 1
 
 
-@pytest.mark.parametrize("bad", [0, -2, 1.0, "2", None, True, False])
+@pytest.mark.parametrize("bad", [0, -2, 1.0, "2", None, True, False, 1025, 10**6, 10**30])
 def test_a_bad_number_is_refused_and_changes_nothing(bad):
     before = threads.get_num_threads()
     with pytest.raises(ArgumentError, match=f"not {bad!r}"):
         threads.set_num_threads(bad)
     assert threads.get_num_threads() == before
+
+
+def test_an_environment_variable_of_thousands_of_digits_is_refused(monkeypatch):
+    """Symptom: Python's own ValueError about the length of the number came out."""
+    monkeypatch.setenv(threads.ENVIRONMENT_VARIABLE, "9" * 5000)
+    with pytest.raises(ArgumentError, match="must be an integer from 1 to 1024"):
+        threads._from_environment()
+    monkeypatch.setenv(threads.ENVIRONMENT_VARIABLE, " 1024 ")
+    assert threads._from_environment() == 1024
 
 
 def test_numpy_integers_are_integers():

@@ -8,6 +8,7 @@ from tvm_tile.bridges.runtime.jit import cache_clear, cache_info
 from tvm_tile.build import build
 from tvm_tile.errors import ArgumentError
 from tvm_tile.frontend import ds, kernel, parallel
+from tvm_tile.semantics.interpreter import interpret
 
 
 @kernel
@@ -127,3 +128,36 @@ def test_a_quantized_tensor_is_refused_before_and_after_a_first_call(copy_progra
             exe(quantized, b)
         exe(a, b)
         assert torch.equal(a, b)
+
+
+def test_the_interpreter_takes_and_refuses_the_same_tensors(copy_program, pair):
+    """Symptom: it refused inputs that require grad, and read negated views with the wrong sign."""
+    program = copy_program((4, 3))
+    a, b = pair
+    negated = torch._neg_view(a)
+    for run in (build(program), lambda *arguments: interpret(program, *arguments)):
+        b.zero_()
+        run(a.clone().requires_grad_(), b)
+        assert torch.equal(a, b)
+        for arguments, message in (
+            (
+                (a, b.clone().requires_grad_()),
+                "parameter B is written by the program, but the tensor requires",
+            ),
+            ((negated, b), "parameter A expects a dense tensor"),
+            ((a, torch._neg_view(b)), "parameter B expects a dense tensor"),
+            ((a.to("meta"), b), "parameter A expects memory of the CPU"),
+            ((a.to_sparse(), b), "parameter A expects a dense tensor"),
+        ):
+            with pytest.raises(ArgumentError, match=message):
+                run(*arguments)
+
+
+def test_a_truth_value_is_true_whatever_its_byte(copy_program):
+    """Symptom: the interpreter handed bytes on that are neither 0 nor 1, and generated code did not."""
+    program = copy_program((5, 1), "bool")
+    odd = np.array([[0], [1], [2], [128], [255]], np.uint8)
+    for run in (build(program), lambda *arguments: interpret(program, *arguments)):
+        out = np.zeros((5, 1), bool)
+        run(odd.view(bool), out)
+        np.testing.assert_array_equal(out.view(np.uint8), (odd != 0).astype(np.uint8))

@@ -23,6 +23,11 @@ def add_parser(commands: Any) -> None:
         help="say which targets build and run here",
         description="Build a small program for every target and run it where this machine can.",
     )
+    parser.add_argument(
+        "--clear-cache",
+        action="store_true",
+        help="remove all generated code kept on disk, and do nothing else",
+    )
     parser.set_defaults(run=run)
 
 
@@ -47,7 +52,13 @@ def examine(target: str) -> tuple[str, str, str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print versions, threads and a table of targets; 1 if this host's CPU cannot run programs."""
+    """Print versions, threads, the cache and a table of targets; 1 if this host's CPU cannot run programs."""
+    from tvm_tile.bridges.runtime import disk_cache
+
+    if options.clear_cache:
+        removed = disk_cache.clear()
+        print(f"{removed.folder}: {removed.entries} entries, {_mebibytes(removed.size)} removed")
+        return 0
     from rich.console import Console
     from rich.table import Table
 
@@ -59,9 +70,19 @@ def run(options: argparse.Namespace) -> int:
     console.print(
         f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads"
     )
+    kept = disk_cache.folder_info()
+    console.print(
+        f"generated code in {kept.folder}: {kept.entries} entries, {_mebibytes(kept.size)} of at most "
+        f"{_mebibytes(kept.limit)}; tvm-tile doctor --clear-cache removes it",
+        soft_wrap=True,
+    )
     table = Table("target", "builds", "runs here", "detail")
     results = {target: examine(target) for target in TARGETS}
     for target, row in results.items():
         table.add_row(target, *row)
     console.print(table)
     return 0 if results["llvm"][1] == "yes" else 1
+
+
+def _mebibytes(size: int) -> str:
+    return f"{size / 2**20:.1f} MiB"

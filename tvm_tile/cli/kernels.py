@@ -12,7 +12,21 @@ from tvm_tile.errors import ArgumentError
 if TYPE_CHECKING:
     from tvm_tile.frontend.kernel import Kernel
 
-__all__ = ["load_kernel"]
+__all__ = ["load_kernel", "split_reference"]
+
+
+def split_reference(reference: str) -> tuple[str, str]:
+    """Path and name of ``path/to/file.py:name``.
+
+    Raises
+    ------
+    ArgumentError
+        It is not of that form.
+    """
+    path, _, name = reference.rpartition(":")
+    if not path or not name.isidentifier():
+        raise ArgumentError(f"{reference!r} is not FILE:KERNEL", suggestion="kernels.py:gemm")
+    return path, name
 
 
 def load_kernel(reference: str) -> Kernel:
@@ -30,10 +44,8 @@ def load_kernel(reference: str) -> Kernel:
     """
     from tvm_tile.frontend.kernel import Kernel
 
-    path_text, _, name = reference.rpartition(":")
+    path_text, name = split_reference(reference)
     path = Path(path_text)
-    if not path_text or not name:
-        raise ArgumentError(f"{reference!r} is not FILE:KERNEL", suggestion="tvm-tile show kernels.py:gemm")
     if not path.is_file():
         raise ArgumentError(f"there is no file {path_text!r}", suggestion="give the path of a Python file")
     spec = importlib.util.spec_from_file_location(path.stem, path.resolve())
@@ -45,8 +57,13 @@ def load_kernel(reference: str) -> Kernel:
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise ArgumentError(f"{path_text} does not import: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise ArgumentError(
+            f"{path_text} does not import: {type(error).__name__}: {error}",
+            suggestion='keep what the file does as a script below if __name__ == "__main__":'
+            if isinstance(error, SystemExit)
+            else None,
+        ) from error
     kernels = {key: value for key, value in vars(module).items() if isinstance(value, Kernel)}
     if name not in kernels:
         known = ", ".join(kernels) or "none"

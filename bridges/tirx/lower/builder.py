@@ -20,6 +20,7 @@ from tvm.tirx.buffer import decl_buffer
 
 from tvm_tile.bridges.tirx.lower.machine import Machine
 from tvm_tile.bridges.tirx.lower.scalars import int64, lower_index, lower_predicate
+from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.index import IndexExpr, Interval, Predicate, substitute_index
 from tvm_tile.ir.values import Memory, TileType, Value
 
@@ -53,6 +54,8 @@ class Builder:
         Known ranges of integer scalars.
     definitions
         Index expressions that scalar values stand for.
+    debug
+        Whether promises of the program are checked when it runs.
     """
 
     machine: Machine
@@ -62,6 +65,7 @@ class Builder:
     integers: dict[Value, Any] = field(default_factory=dict)
     bounds: dict[Value, Interval] = field(default_factory=dict)
     definitions: dict[Value, IndexExpr] = field(default_factory=dict)
+    debug: bool = False
     _names: dict[str, int] = field(default_factory=dict)
     _blocks: list[list[Any]] = field(default_factory=lambda: [[]])
     _frames: list[list[Any]] = field(default_factory=lambda: [[]])
@@ -107,9 +111,29 @@ class Builder:
 
     def allocate(self, hint: str, size: int, register: str) -> Any:
         """A dense temporary of ``size`` elements of a register dtype."""
-        buffer = decl_buffer([int64(max(size, 1))], register, self.unique(hint))
+        dtype = self.machine.storage(register)
+        # Devices would pad each one to TVM's alignment of 64 bytes.
+        options = {"data_alignment": bits(dtype) // 8} if self.machine.is_device else {}
+        shape = [int64(max(size, 1))]
+        buffer = decl_buffer(shape, dtype, self.unique(hint), scope=self.machine.scope, **options)
         self._frames[-1].append(AllocBuffer(buffer))
         return buffer
+
+    @property
+    def allocations(self) -> tuple[Any, ...]:
+        """Statements that allocate the temporaries of the innermost frame."""
+        return tuple(self._frames[-1])
+
+    def allocate_global(self, hint: str, size: int, register: str) -> Any:
+        """As :meth:`allocate`, in memory that all launches of a function on a device share."""
+        buffer = decl_buffer([int64(max(size, 1))], self.machine.storage(register), self.unique(hint))
+        self._frames[1].append(AllocBuffer(buffer))
+        return buffer
+
+    def value(self, hint: str, type: TileType) -> Value:
+        """A fresh value, for statements that the lowering itself makes."""
+        self._axes -= 1
+        return Value(self._axes, type, hint)
 
     def scalar(self, hint: str, bounds: Interval) -> Value:
         """A fresh integer scalar value within bounds; its expression is for the caller to enter."""
@@ -183,6 +207,8 @@ class Body:
         self.lanes = lanes
         self.guarded = guarded
         self.fma = builder.fma
+        self.has_float16 = not builder.machine.is_device
+        self.has_float64 = builder.machine.kind != "metal"
         self._lane = int64(0) if lane is None else lane
         self._memo: list[dict[Any, Any]] = [{}]
         self._registers: set[str] = set()

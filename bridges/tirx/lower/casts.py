@@ -15,8 +15,10 @@ from tvm import tirx
 from tvm.tirx import Cast, IntImm, Select
 
 from tvm_tile.bridges.tirx.lower.elementary import isnan
+from tvm_tile.bridges.tirx.lower.float8 import rounded_to_float8
+from tvm_tile.bridges.tirx.lower.halves import rounded_to_half
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
-from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
+from tvm_tile.ir.dtypes import STORAGE_ONLY, bits, is_bool, is_float, numpy_dtype
 
 __all__ = [
     "Registers",
@@ -34,6 +36,14 @@ __all__ = [
 
 class Registers(Protocol):
     """Where an expression that is needed more than once is put."""
+
+    @property
+    def has_float16(self) -> bool:
+        """Whether the code generator converts to and from float16."""
+
+    @property
+    def has_float64(self) -> bool:
+        """Whether the target computes in float64."""
 
     def name(self, value: Any, dtype: str, hint: str = "") -> Any:
         """The value as an expression that costs nothing to repeat."""
@@ -86,9 +96,13 @@ def is_zero(value: Any) -> Any:
 
 
 def rounded(value: Any, dtype: str, registers: Registers) -> Any:
-    """A float32 rounded to nearest even to a 16-bit format; other dtypes are left as they are."""
+    """A float32 rounded to nearest even to a narrower format; other dtypes are left as they are."""
+    if dtype in STORAGE_ONLY:
+        return rounded_to_float8(value, dtype, registers)
     if dtype == "float16":
-        return Cast("float32", Cast("float16", value))
+        if registers.has_float16:
+            return Cast("float32", Cast("float16", value))
+        return rounded_to_half(value, registers)
     if dtype == "bfloat16":
         value = registers.name(value, "float32")
         word = tirx.reinterpret("uint32", value)
@@ -151,6 +165,8 @@ def _integer_to_float(value: Any, source: str, target: str, registers: Registers
     width = bits(source)
     if width <= 16:
         return rounded(Cast("float32", value), target, registers)
+    if not registers.has_float64:
+        return rounded(_integer_to_odd_float32(value, source, registers), target, registers)
     if width == 64:
         # 53 bits of a float64 do not hold it; what is cut off here only has to stay visible as inexact.
         value = registers.name(value, source)
@@ -163,6 +179,26 @@ def _integer_to_float(value: Any, source: str, target: str, registers: Registers
             small = tirx.And(small, compare(tirx.LE, IntImm(source, -(1 << 52)), value, source))
         value = Select(small, value, opaque(magnitude, source))
     return rounded(to_odd(Cast("float64", value), registers), target, registers)
+
+
+def _integer_to_odd_float32(value: Any, source: str, registers: Registers) -> Any:
+    """An integer as a float32 of 24 bits: exactly, or with what it lost visible in its last bits.
+
+    Twelve bits at a time are cut off, as long as more than 24 are left; the narrow formats have fewer than 12.
+    """
+    zero = literal(0, source)
+    for cut in range(12, 12 * (bits(source) // 12), 12):
+        value = registers.name(value, source)
+        one = literal(1 << cut, source)
+        lost = compare(tirx.NE, tirx.bitwise_and(value, literal((1 << cut) - 1, source)), zero, source)
+        high = tirx.shift_left(tirx.shift_right(value, literal(cut, source)), literal(cut, source))
+        shortened = opaque(tirx.bitwise_or(high, Select(lost, one, zero)), source)
+        limit = 1 << (cut + 12)
+        large = compare(tirx.LE, literal(limit, source), value, source)
+        if not source.startswith("u"):
+            large = tirx.Or(large, compare(tirx.LT, value, literal(-limit, source), source))
+        value = Select(large, shortened, value)
+    return Cast("float32", registers.name(value, source))
 
 
 def _float_to_float(value: Any, source: str, target: str, registers: Registers) -> Any:

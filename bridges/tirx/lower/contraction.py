@@ -78,7 +78,7 @@ def _batch_offset(shape: tuple[int, ...], variables: list[Any]) -> Any:
 
 def _matrix(builder: Builder, p: _Product) -> None:
     machine = builder.machine
-    full = machine.vector_bytes * 8 // bits(register_dtype(p.dtype))
+    full = machine.lanes(bits(register_dtype(p.dtype)) // 8)
     lanes = min(full, 1 << (p.columns.bit_length() - 1))
     vectors = p.columns // lanes if lanes > 1 else 0
     across = _vectors_across(vectors, machine.accumulators)

@@ -184,21 +184,24 @@ def _fused(a: Any, b: Any, c: Any, dtype: str, registers: Registers) -> Any:
     register = register_dtype(dtype)
     if register == dtype:
         return call_llvm_pure_intrin(register, "llvm.fma", a, b, c)
-    # The product is exact in float64; the error of the sum, found exactly too, decides its last bit.
-    product = registers.name(Cast("float64", a) * Cast("float64", b), "float64")
-    addend = registers.name(Cast("float64", c), "float64")
-    minus_one = literal(-1.0, "float64")
-    total = registers.name(product + addend, "float64")
-    share = registers.name(total + product * minus_one, "float64")
-    rest = registers.name(total + share * minus_one, "float64")
-    lost = registers.name((product + rest * minus_one) + (addend + share * minus_one), "float64")
-    word = registers.name(tirx.reinterpret("int64", total), "int64")
-    zero = literal(0.0, "float64")
+    # The product is exact in the wide type; the error of the sum, found exactly too, decides its last bit.
+    # Without float64 that is true of float16 only.
+    wide, whole = ("float64", "int64") if registers.has_float64 else ("float32", "int32")
+    product = registers.name(Cast(wide, a) * Cast(wide, b), wide)
+    addend = registers.name(Cast(wide, c), wide)
+    minus_one = literal(-1.0, wide)
+    total = registers.name(product + addend, wide)
+    share = registers.name(total + product * minus_one, wide)
+    rest = registers.name(total + share * minus_one, wide)
+    lost = registers.name((product + rest * minus_one) + (addend + share * minus_one), wide)
+    word = registers.name(tirx.reinterpret(whole, total), whole)
+    zero = literal(0.0, wide)
     opposite = tirx.bitwise_xor(truth(tirx.LT(total, zero)), truth(tirx.LT(lost, zero)))
-    toward_zero = Select(tirx.NE(opposite, IntImm("uint8", 0)), word - IntImm("int64", 1), word)
-    odd = tirx.bitwise_or(registers.name(toward_zero, "int64"), IntImm("int64", 1))
+    toward_zero = Select(tirx.NE(opposite, IntImm("uint8", 0)), word - IntImm(whole, 1), word)
+    odd = tirx.bitwise_or(registers.name(toward_zero, whole), IntImm(whole, 1))
     inexact = tirx.Or(tirx.LT(lost, zero), tirx.LT(zero, lost))
-    return to_odd(tirx.reinterpret("float64", Select(inexact, odd, word)), registers)
+    result = tirx.reinterpret(wide, Select(inexact, odd, word))
+    return to_odd(result, registers) if wide == "float64" else result
 
 
 def _float_division(fn: str, register: str, a: Any, b: Any, registers: Registers) -> Any:

@@ -16,10 +16,14 @@ from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.effects import effects_of
 from tvm_tile.ir.ops import (
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
     Extract,
+    Gather,
+    Insert,
     Load,
     Mma,
     ReduceTile,
@@ -31,6 +35,12 @@ from tvm_tile.ir.regions import Block, If, Loop, Parallel, Statement
 from tvm_tile.ir.values import Memory, Value
 
 __all__ = ["Fusion", "fuse"]
+
+#: Stands for the loop nest of an operand that is read at other positions, and so from storage.
+_STORED = -1
+
+#: Stands for the operand of a gather: read at other positions, in the loop nest of the result.
+_GATHERED = -2
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,9 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
     for position in range(len(statements) - 1, -1, -1):
         statement = statements[position]
         match statement:
-            case Elementwise(result=result) | Cast(result=result) | Load(result=result):
+            case (
+                Elementwise(result=result) | Cast(result=result) | Load(result=result) | Gather(result=result)
+            ):
                 pass
             case (
                 Broadcast(result=result)
@@ -119,10 +131,17 @@ def _parts(statement: Statement) -> Iterator[tuple[int, Value]]:
     match statement:
         case Mma(a=a, b=b, acc=acc):
             yield from enumerate((a, b, acc))
+        case Concat(operands=operands):
+            yield from enumerate(operands)
+        case Gather(operand=operand, index=index):
+            yield from ((_GATHERED, operand), (0, index))
+        case Insert(operand=operand, value=value):
+            yield from ((0, operand), (1, value))
+            yield from ((_STORED, v) for v in direct_uses(statement) if v not in (operand, value))
         case Loop(inits=inits):
             yield from enumerate(inits)
             rest = direct_uses(statement)[len(inits) :]
-            yield from ((-1, value) for value in rest)
+            yield from ((_STORED, value) for value in rest)
         case _:
             yield from ((0, value) for value in direct_uses(statement))
 
@@ -134,12 +153,18 @@ def _repeated(value: Value, statement: Statement | None) -> bool:
 def _root(use: _Use, roots: dict[Value, _Root], pointwise: dict[Value, bool]) -> tuple[_Root, bool] | None:
     """Where a use is evaluated, and whether at the element's own position; ``None`` if more than once."""
     here = _Root(use.position, use.part)
+    if use.part == _STORED:
+        return None
     match use.statement:
-        case None | ReduceTile() | ArgReduce() | Mma():
+        case None | ReduceTile() | ArgReduce() | Mma() | Concat() | Insert() | Atomic():
             return here, True
         case Store():
             return _Root(use.position, use.part, use.statement), True
-        case Elementwise(result=result) | Cast(result=result) | Load(result=result):
+        case Gather(result=result, operand=operand) if use.part == _GATHERED:
+            if result.type.size > operand.type.size:
+                return None
+            return (roots[result], False) if result in roots else (_Root(use.position, 0), False)
+        case Elementwise(result=result) | Cast(result=result) | Load(result=result) | Gather(result=result):
             return (roots[result], pointwise[result]) if result in roots else (here, True)
         case (
             Transpose(result=result)
@@ -154,7 +179,7 @@ def _root(use: _Use, roots: dict[Value, _Root], pointwise: dict[Value, bool]) ->
         case Parallel() | If():
             return None
         case Loop():
-            return (here, True) if use.part >= 0 else None
+            return here, True
     return None
 
 
@@ -166,6 +191,8 @@ def _may_delay(
     for statement in statements[position + 1 : root.position]:
         if _conflict(memory, effects_of(statement).writes, noalias):
             return False
+    if root.position < len(statements) and isinstance(statements[root.position], Atomic):
+        return not _conflict(memory, effects_of(statements[root.position]).writes, noalias)
     if root.store is None or not _conflict(memory, frozenset((root.store.view.memory,)), noalias):
         return True
     target = root.store.view

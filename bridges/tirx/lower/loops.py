@@ -72,7 +72,7 @@ def element_loops(
         sink(index, Body(builder))
         return
     *outer, (inner, extent) = running
-    lanes = min(builder.machine.vector_bytes // width, 1 << (extent.bit_length() - 1)) if vectorize else 1
+    lanes = min(builder.machine.lanes(width), 1 << (extent.bit_length() - 1)) if vectorize else 1
     open_checks = unproved(checks(index), builder) if lanes > 1 else ()
     rows, lane_checks, regular = _split(open_checks, inner)
     if not regular:

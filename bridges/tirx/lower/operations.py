@@ -7,18 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from tvm_tile.bridges.tirx.lower.bounds import Check, unproved
+from tvm_tile.bridges.tirx.lower.addresses import VALUE
+from tvm_tile.bridges.tirx.lower.allocations import allocate_memory
+from tvm_tile.bridges.tirx.lower.atomics import update_atomically
+from tvm_tile.bridges.tirx.lower.bounds import unproved
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
+from tvm_tile.bridges.tirx.lower.calls import call_extern_function
 from tvm_tile.bridges.tirx.lower.contraction import multiply_accumulate
 from tvm_tile.bridges.tirx.lower.fusion import Fusion
-from tvm_tile.bridges.tirx.lower.loops import element_loops, store_into
-from tvm_tile.bridges.tirx.lower.memory import Loaded, view_index, viewed_at, write_element
+from tvm_tile.bridges.tirx.lower.loops import store_into
+from tvm_tile.bridges.tirx.lower.memory import Loaded, view_index, viewed_at
+from tvm_tile.bridges.tirx.lower.parts import join, position_of, store_view
 from tvm_tile.bridges.tirx.lower.reduction import arg_reduce, reduce_tile
 from tvm_tile.bridges.tirx.lower.scalars import as_int64, register_dtype
 from tvm_tile.bridges.tirx.lower.values import (
     Applied,
     Casted,
-    Index,
     IndexValue,
     Literal,
     Positions,
@@ -26,17 +30,23 @@ from tvm_tile.bridges.tirx.lower.values import (
     Source,
     Stored,
 )
-from tvm_tile.bridges.tirx.lower.views import Viewed, broadcast, reshaped, transposed
+from tvm_tile.bridges.tirx.lower.views import Gathered, Viewed, broadcast, reshaped, transposed
 from tvm_tile.ir.dtypes import bits, is_integer, numpy_dtype
 from tvm_tile.ir.index import IndexVar, interval
 from tvm_tile.ir.ops import (
+    Alloc,
     ArgReduce,
+    Atomic,
     Broadcast,
     Cast,
+    Concat,
     Elementwise,
+    Extern,
     Extract,
     FromIndex,
     Full,
+    Gather,
+    Insert,
     Iota,
     Load,
     Mma,
@@ -51,7 +61,7 @@ from tvm_tile.ir.ops import (
 )
 from tvm_tile.ir.values import Memory, TileType, Value
 
-__all__ = ["Environment", "emit_op", "materialize", "note_integer"]
+__all__ = ["Environment", "emit_op", "materialize", "note_integer", "unguarded"]
 
 Environment = dict[Value, Source]
 
@@ -74,13 +84,39 @@ def emit_op(
     destinations
         Temporaries into which some results should go if they are stored.
     """
-    if isinstance(op, Store):
-        _store(builder, op, env)
-        return
-    if isinstance(op, Stage):
-        return
+    match op:
+        case Store(view=view, value=value, mask=mask):
+            given = None if mask is None else env[mask]
+            store_view(builder, view, env[value], given, op.bounds == "assume", op.span)
+            return
+        case Stage():
+            return
+        case Alloc(memory=memory):
+            allocate_memory(builder, memory)
+            return
+        case Extern():
+            call_extern_function(builder, op, env)
+            return
     (result,) = op.results
     match op:
+        case Atomic():
+            out = _destination(builder, result, destinations)
+            update_atomically(builder, op, env, out)
+            env[result] = Stored(result.type, out)
+        case Concat(operands=operands, axis=axis):
+            out = _destination(builder, result, destinations)
+            join(builder, [env[v] for v in operands], axis, result.type, out)
+            env[result] = Stored(result.type, out)
+        case Insert(operand=operand, subscripts=subscripts, value=value):
+            out = _destination(builder, result, destinations)
+            part = env[value]
+            if out.name in part.reads:
+                part = materialize(builder, part, "part")
+            store_into(builder, env[operand], out)
+            kept = Memory(out.name, result.shape, result.dtype, scope=VALUE)
+            builder.buffers[kept] = out
+            store_view(builder, View(kept, subscripts), part)
+            env[result] = Stored(result.type, out)
         case Mma(a=a, b=b, acc=acc):
             out = _destination(builder, result, destinations)
             dtype = acc.dtype
@@ -95,7 +131,7 @@ def emit_op(
         case ReduceTile(operand=operand, where=where):
             out = _destination(builder, result, destinations)
             data, mask = (
-                _unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
+                unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
             )
             assert data is not None
             reduce_tile(builder, op, data, mask, out)
@@ -103,7 +139,7 @@ def emit_op(
         case ArgReduce(operand=operand, where=where):
             out = _destination(builder, result, destinations)
             data, mask = (
-                _unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
+                unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
             )
             assert data is not None
             arg_reduce(builder, op, data, mask, out)
@@ -144,11 +180,15 @@ def _source(builder: Builder, op: Op, env: Environment, shared: bool) -> Source:
             return transposed(env[operand], result.type, permutation)
         case Extract():
             return _extracted(builder, op, env)
+        case Gather(result=result, operand=operand, index=positions, axis=axis, fill=fill):
+            table = unguarded(builder, env[operand], operand.name)
+            return Gathered(result.type, table, env[positions], axis, fill)
         case Load(result=result, view=view, fill=fill, bounds=bounds, mask=mask):
             place = view_index(view, builder)
             return Loaded(
                 result.type, view.memory, place, viewed_at(view, place), fill, bounds == "assume",
                 None if mask is None else env[mask],
+                position_of(op.span) if builder.debug and bounds == "assume" else None,
             )  # fmt: skip
     raise TypeError(f"no lowering for {type(op).__name__}")
 
@@ -215,34 +255,7 @@ def _dense(builder: Builder, source: Source, dtype: str, hint: str) -> Stored:
     return source if isinstance(source, Stored) else materialize(builder, source, hint, dtype)
 
 
-def _unguarded(builder: Builder, source: Source, hint: str) -> Source:
+def unguarded(builder: Builder, source: Source, hint: str) -> Source:
     """A source that needs no bounds tests wherever it is read."""
     axes = tuple(IndexVar(builder.axis("e", n)) for n in source.type.shape)
     return materialize(builder, source, hint) if unproved(source.checks(axes), builder) else source
-
-
-def _store(builder: Builder, op: Store, env: Environment) -> None:
-    memory = op.view.memory
-    if 0 in memory.shape:
-        return
-    place = view_index(op.view, builder)
-    limits = viewed_at(op.view, place)
-    value = env[op.value]
-    mask = None if op.mask is None else env[op.mask]
-    assume = op.bounds == "assume"
-
-    def checks(index: Index) -> tuple[Check, ...]:
-        own = () if assume else limits(index)
-        return (*own, *value.checks(index), *(() if mask is None else mask.checks(index)))
-
-    def sink(index: Index, body: Body) -> None:
-        wanted = None if mask is None else mask.element(index, body)
-        element = value.element(index, body)
-        write_element(memory, place(index), element, body, () if assume else limits(index), wanted)
-
-    element_loops(
-        builder, op.view.shape, sink,
-        width=max(value.width, bits(memory.dtype) // 8),
-        checks=checks,
-        vectorize=value.vectorizes and mask is None,
-    )  # fmt: skip

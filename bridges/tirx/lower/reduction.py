@@ -66,7 +66,7 @@ class _Reduction:
         self.kept = tuple(axis for axis in range(len(self.shape)) if axis not in op.axes)
         width = max(operand.width, bits(self.register) // 8, 1 if where is None else where.width)
         self.width = width
-        self.lanes = builder.machine.vector_bytes // width
+        self.lanes = builder.machine.lanes(width)
         self.identity = literal(identity_of(op.combiner, self.dtype), self.dtype)
 
     def combine(self, total: Any, index: Index, body: Body) -> Any:

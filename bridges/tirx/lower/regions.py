@@ -12,20 +12,36 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import BufferStore, ForKind, IfThenElse, IntImm
 
+from tvm_tile.bridges.tirx.lower.allocations import check_guards
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
+from tvm_tile.bridges.tirx.lower.destinations import (
+    assign,
+    combines,
+    may_overwrite,
+    outputs_for,
+    reused,
+    targets_of,
+)
 from tvm_tile.bridges.tirx.lower.divisions import settle_divisions
-from tvm_tile.bridges.tirx.lower.fusion import Fusion, fuse
-from tvm_tile.bridges.tirx.lower.loops import store_into
-from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, materialize, note_integer
+from tvm_tile.bridges.tirx.lower.fusion import fuse
+from tvm_tile.bridges.tirx.lower.joins import as_memory, patched_region
+from tvm_tile.bridges.tirx.lower.merges import (
+    known_scan,
+    reduction_statements,
+    scan_by_register,
+    scan_statements,
+)
+from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, materialize, note_integer, unguarded
 from tvm_tile.bridges.tirx.lower.scalars import int64, register_dtype
-from tvm_tile.bridges.tirx.lower.uses import all_uses, nested_uses, prune
+from tvm_tile.bridges.tirx.lower.uses import all_uses, prune
 from tvm_tile.bridges.tirx.lower.values import Scalar, Source, Stored
 from tvm_tile.ir.index import IndexConst, interval
-from tvm_tile.ir.ops import ArgReduce, Mma, Op, ReduceTile
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.ops import Alloc, Insert
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Parallel, Reduce, Statement
 from tvm_tile.ir.values import Value
 
-__all__ = ["emit_block"]
+__all__ = ["emit_block", "emit_instance", "extents_of", "with_indices"]
 
 
 def emit_block(
@@ -33,95 +49,67 @@ def emit_block(
 ) -> None:
     """Lower the statements of a block, and put the yielded values into the output temporaries."""
     env = dict(env)
+    block = _expanded(builder, block)
     fusion = fuse(block, tuple(yields), builder.noalias)
     later: set[Value] = set()
     after: list[set[Value]] = []
     for statement in reversed(block.statements):
         after.append(set(later))
         later |= all_uses(statement)
+    outer = set(env)
+    targets = targets_of(block, yields, outputs)
     for statement, rest in zip(block.statements, reversed(after), strict=True):
         statement = settle_divisions(builder, statement)
         destinations = {
-            result: output
+            result: targets[result]
             for result in statement.results
-            for value, output in zip(yields, outputs, strict=True)
-            if value == result and _may_overwrite(statement, result, output, rest, yields, env, fusion)
+            if result in targets
+            and may_overwrite(statement, result, targets[result], rest, yields, env, fusion)
         }
+        if isinstance(statement, Insert) and statement.result not in destinations:
+            destinations.update(reused(statement, rest, yields, env, outer))
         match statement:
             case If():
                 _if(builder, statement, env, destinations)
             case Loop():
                 _loop(builder, statement, env, destinations)
+            case Scan():
+                _scan(builder, statement, env, destinations)
             case _:
                 emit_op(builder, statement, env, fusion, destinations)
-    _assign(builder, [(env[value], output) for value, output in zip(yields, outputs, strict=True)])
+    assign(builder, [(env[value], output) for value, output in zip(yields, outputs, strict=True)])
+    if builder.debug:
+        for statement in block.statements:
+            if isinstance(statement, Alloc):
+                check_guards(builder, statement.memory)
 
 
-def _may_overwrite(
-    statement: Statement,
-    result: Value,
-    output: Any,
-    rest: set[Value],
-    yields: Sequence[Value],
-    env: Environment,
-    fusion: Fusion,
-) -> bool:
-    """Whether a statement may write its result into a temporary that holds an older value."""
-    name = output.name
-    if list(yields).count(result) != 1 or result in fusion.inlined:
-        return False
-    if any(value != result and value in env and name in env[value].reads for value in (*rest, *yields)):
-        return False
-    match statement:
-        case If():
-            return True
-        case Parallel():
-            return False
-        case Loop():
-            if isinstance(statement, Reduce) and _merges(statement):
-                return False
-            return not any(name in env[v].reads for v in nested_uses(statement) if v in env)
-        case Mma(a=a, b=b, acc=acc):
-            return name not in env[a].reads and name not in env[b].reads and env[acc].reads.get(name, True)
-        case ReduceTile(operand=operand, where=where) | ArgReduce(operand=operand, where=where):
-            return name not in env[operand].reads and (where is None or name not in env[where].reads)
-        case Op():
-            return all(env[v].reads.get(name, True) for v in all_uses(statement) if v in env)
-    return False
-
-
-def _assign(builder: Builder, pairs: Sequence[tuple[Source, Any]]) -> None:
-    """Give temporaries new values, all at once in meaning."""
-    pending = [
-        (source, buffer)
-        for source, buffer in pairs
-        if not (isinstance(source, Stored) and source.buffer.name == buffer.name)
-    ]
-    while pending:
-        for k, (source, buffer) in enumerate(pending):
-            others = any(buffer.name in s.reads for j, (s, _) in enumerate(pending) if j != k)
-            if not others and source.reads.get(buffer.name, True):
-                store_into(builder, source, buffer)
-                del pending[k]
-                break
+def _expanded(builder: Builder, block: Block) -> Block:
+    """The block with reductions by a merge written as loops."""
+    if not any(isinstance(statement, MergeReduce) for statement in block.statements):
+        return block
+    statements: list[Statement] = []
+    for statement in block.statements:
+        if isinstance(statement, MergeReduce):
+            statements += reduction_statements(statement, builder.machine.lanes(4), builder.value)
         else:
-            names = {buffer.name for _, buffer in pending}
-            k = next(k for k, (source, _) in enumerate(pending) if names & set(source.reads))
-            source, buffer = pending[k]
-            copy = builder.allocate("saved", source.type.size, register_dtype(source.type.dtype))
-            store_into(builder, source, copy)
-            pending[k] = (Stored(source.type, copy), buffer)
+            statements.append(statement)
+    return Block(tuple(statements))
 
 
-def _outputs(
-    builder: Builder, results: Sequence[Value], destinations: Mapping[Value, Any], hints: Sequence[str]
-) -> list[Any]:
-    return [
-        destinations[value]
-        if value in destinations
-        else builder.allocate(value.name or hint or "state", value.type.size, register_dtype(value.dtype))
-        for value, hint in zip(results, hints, strict=True)
-    ]
+def _scan(builder: Builder, op: Scan, env: Environment, destinations: Mapping[Value, Any]) -> None:
+    outputs = outputs_for(builder, op.outputs, destinations, [""] * len(op.outputs))
+    if known_scan(op):
+        operands = [unguarded(builder, env[v], v.name) for v in op.operands]
+        seeds = [unguarded(builder, env[v], v.name) for v in op.seeds]
+        scan_by_register(builder, op, operands, seeds, outputs)
+    else:
+        kept = [
+            as_memory(builder, value.type, buffer) for value, buffer in zip(op.outputs, outputs, strict=True)
+        ]
+        emit_block(builder, Block(tuple(scan_statements(op, kept, builder.value))), (), (), env)
+    for value, buffer in zip(op.outputs, outputs, strict=True):
+        _define(builder, env, value, Stored(value.type, buffer))
 
 
 def _define(builder: Builder, env: Environment, value: Value, source: Source) -> None:
@@ -130,7 +118,7 @@ def _define(builder: Builder, env: Environment, value: Value, source: Source) ->
 
 
 def _if(builder: Builder, node: If, env: Environment, destinations: Mapping[Value, Any]) -> None:
-    outputs = _outputs(builder, node.results, destinations, [v.name for v in node.then_yields])
+    outputs = outputs_for(builder, node.results, destinations, [v.name for v in node.then_yields])
     condition = tirx.NE(env[node.condition].element((), Body(builder)), IntImm("uint8", 0))
     with builder.block() as then:
         emit_block(builder, node.then, node.then_yields, outputs, env)
@@ -142,20 +130,11 @@ def _if(builder: Builder, node: If, env: Environment, destinations: Mapping[Valu
         _define(builder, env, value, Stored(value.type, buffer))
 
 
-def _merges(loop: Reduce) -> bool:
-    """Whether contributions are combined by a user's merge instead of the body as written."""
-    return (
-        loop.policy in ("ordered_tree", "unordered_tree")
-        and loop.merge is not None
-        and loop.merge.builtin is None
-    )
-
-
 def _loop(builder: Builder, loop: Loop, env: Environment, destinations: Mapping[Value, Any]) -> None:
     match loop:
         case Parallel():
-            _parallel(builder, loop, env)
-        case Reduce() if _merges(loop):
+            _parallel(builder, loop, env, destinations)
+        case Reduce() if combines(loop):
             assert loop.merge is not None
             _merged_reduction(builder, loop, loop.merge, env)
         case _:
@@ -167,11 +146,11 @@ def _recurrence(
     builder: Builder, loop: Loop, env: Environment, destinations: Mapping[Value, Any], reverse: bool
 ) -> None:
     """A total order: state temporaries, updated once an iteration."""
-    states = _outputs(builder, loop.results, destinations, [v.name for v in loop.args])
-    _assign(builder, [(env[init], state) for init, state in zip(loop.inits, states, strict=True)])
+    states = outputs_for(builder, loop.results, destinations, [v.name for v in loop.args])
+    assign(builder, [(env[init], state) for init, state in zip(loop.inits, states, strict=True)])
 
     def iteration() -> None:
-        inner = _with_indices(builder, loop, env)
+        inner = with_indices(builder, loop, env)
         for arg, state in zip(loop.args, states, strict=True):
             _define(builder, inner, arg, _current(builder, arg, state))
         emit_block(builder, loop.body, loop.yields, states, inner)
@@ -188,11 +167,11 @@ def _current(builder: Builder, arg: Value, state: Any) -> Source:
     return Scalar(arg.type, builder.hold(arg.name or "s", state[int64(0)], register_dtype(arg.dtype)))
 
 
-def _with_indices(builder: Builder, loop: Loop, env: Environment) -> Environment:
+def with_indices(builder: Builder, loop: Loop, env: Environment) -> Environment:
     return {**env, **{index: Scalar(index.type, builder.integers[index]) for index in loop.indices}}
 
 
-def _extents(builder: Builder, loop: Loop) -> list[Any]:
+def extents_of(builder: Builder, loop: Loop) -> list[Any]:
     """Extents of the domain, as numbers where they are constant; also notes the ranges of the indices."""
     extents: list[Any] = []
     for index, extent in zip(loop.indices, loop.domain.extents, strict=True):
@@ -208,7 +187,7 @@ def _extents(builder: Builder, loop: Loop) -> list[Any]:
 
 def _iterate(builder: Builder, loop: Loop, work: Callable[[], None], reverse: bool = False) -> None:
     """Serial loops over the active points of a domain, in lexicographic order or its reverse."""
-    extents = _extents(builder, loop)
+    extents = extents_of(builder, loop)
     if any(isinstance(extent, int) and extent == 0 for extent in extents):
         return
 
@@ -243,39 +222,55 @@ def _if_active(builder: Builder, loop: Loop, work: Callable[[], None]) -> None:
         builder.emit(IfThenElse(active, sequence(statements), None))
 
 
-def _parallel(builder: Builder, loop: Parallel, env: Environment) -> None:
+def _parallel(builder: Builder, loop: Parallel, env: Environment, destinations: Mapping[Value, Any]) -> None:
     """Instances on worker threads, unless inside one already; anchored updates are computed once."""
     inner = dict(env)
     for arg, init in zip(loop.args, loop.inits, strict=True):
         _define(builder, inner, arg, env[init])
+    loop, after, in_order = patched_region(builder, loop, env, builder.allocate, destinations)
     if loop.results:
         _anchored(builder, loop, env, inner)
+    _instances(builder, loop, inner, in_order)
+    for value, source in after.items():
+        _define(builder, env, value, source)
+
+
+def _instances(builder: Builder, loop: Parallel, inner: Environment, in_order: bool) -> None:
     body = prune(loop.body, ())
     if not body.statements:
         return
 
     def instance() -> None:
-        emit_block(builder, body, (), (), _with_indices(builder, loop, inner))
+        emit_block(builder, body, (), (), with_indices(builder, loop, inner))
 
-    extents = _extents(builder, loop)
+    extents = extents_of(builder, loop)
     instances = 1
     for extent in extents:
         instances = instances * extent if isinstance(extent, int) else extent * _as_expression(instances)
-    if builder.in_instance or (isinstance(instances, int) and instances <= 1):
+    # Worker threads drop the errors that debug builds raise.
+    serially = builder.in_instance or in_order or builder.debug
+    if serially or (isinstance(instances, int) and instances <= 1):
         _iterate(builder, loop, instance)
         return
     fused = builder.variable("instance")
     with builder.frame() as statements:
-        rest = fused
-        for index, extent in reversed(list(zip(loop.indices, extents, strict=True))):
-            divisor = int64(extent) if isinstance(extent, int) else tirx.max(extent, int64(1))
-            first = index is loop.indices[0]
-            position = builder.variable(index.name or "i")
-            builder.emit(tirx.Bind(position, rest if first else tirx.floormod(rest, divisor)))
-            builder.integers[index] = position
-            rest = tirx.floordiv(rest, divisor)
-        _if_active(builder, loop, instance)
+        emit_instance(builder, loop, extents, fused, instance)
     builder.emit(builder.loop(fused, instances, statements, ForKind.PARALLEL))
+
+
+def emit_instance(
+    builder: Builder, loop: Parallel, extents: Sequence[Any], number: Any, work: Callable[[], None]
+) -> None:
+    """The work of the instance that has a number in the order of the domain, if it is active."""
+    rest = number
+    for index, extent in reversed(list(zip(loop.indices, extents, strict=True))):
+        divisor = int64(extent) if isinstance(extent, int) else tirx.max(extent, int64(1))
+        first = index is loop.indices[0]
+        position = builder.variable(index.name or "i")
+        builder.emit(tirx.Bind(position, rest if first else tirx.floormod(rest, divisor)))
+        builder.integers[index] = position
+        rest = tirx.floordiv(rest, divisor)
+    _if_active(builder, loop, work)
 
 
 def _as_expression(value: Any) -> Any:
@@ -284,8 +279,8 @@ def _as_expression(value: Any) -> Any:
 
 def _anchored(builder: Builder, loop: Parallel, env: Environment, inner: Environment) -> None:
     """Results of a parallel region: the yielded values, computed once if some instance is active."""
-    outputs = _outputs(builder, loop.results, {}, [v.name for v in loop.args])
-    _assign(builder, [(env[init], output) for init, output in zip(loop.inits, outputs, strict=True)])
+    outputs = outputs_for(builder, loop.results, {}, [v.name for v in loop.args])
+    assign(builder, [(env[init], output) for init, output in zip(loop.inits, outputs, strict=True)])
     pure = prune(loop.body, loop.yields, effects=False)
 
     def update() -> None:
@@ -298,7 +293,7 @@ def _anchored(builder: Builder, loop: Parallel, env: Environment, inner: Environ
 
 def _once_if_any(builder: Builder, loop: Loop, work: Callable[[], None]) -> None:
     """Run the work once if the domain has an active point."""
-    extents = _extents(builder, loop)
+    extents = extents_of(builder, loop)
     if loop.domain.where is None and all(isinstance(extent, int) for extent in extents):
         if all(extents):
             work()
@@ -315,18 +310,18 @@ def _merged_reduction(builder: Builder, loop: Reduce, merge: Merge, env: Environ
     """Tree policies with a user's merge: contributions joined in order, the seed last and on the left."""
     hints = [v.name for v in loop.args]
     seeds = [materialize(builder, env[init], "seed") for init in loop.inits]
-    totals, parts, neutral, outputs = (_outputs(builder, loop.results, {}, hints) for _ in range(4))
+    totals, parts, neutral, outputs = (outputs_for(builder, loop.results, {}, hints) for _ in range(4))
 
     def stored(buffers: Sequence[Any]) -> list[Source]:
         return [Stored(value.type, buffer) for value, buffer in zip(loop.results, buffers, strict=True)]
 
     _call(builder, merge.identity, (), neutral, env)
-    _assign(builder, list(zip(stored(neutral), totals, strict=True)))
-    _assign(builder, list(zip(seeds, outputs, strict=True)))
+    assign(builder, list(zip(stored(neutral), totals, strict=True)))
+    assign(builder, list(zip(seeds, outputs, strict=True)))
     seen = builder.hold("active", IntImm("uint8", 0), "uint8")
 
     def contribution() -> None:
-        inner = _with_indices(builder, loop, env)
+        inner = with_indices(builder, loop, env)
         if merge.lift is not None:
             _call(builder, merge.lift, [inner[index] for index in loop.indices], parts, inner)
         else:

@@ -17,7 +17,7 @@ from tvm import tirx
 from tvm.tirx import Cast, FloatImm, IntImm, call_intrin
 
 from tvm_tile.errors import UnsupportedError
-from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
+from tvm_tile.ir.dtypes import STORAGE_ONLY, bits, is_bool, is_float, numpy_dtype
 from tvm_tile.ir.index import (
     And,
     BoolConst,
@@ -35,7 +35,9 @@ from tvm_tile.ir.index import (
     interval,
     mod,
 )
+from tvm_tile.ir.ops import Number
 from tvm_tile.ir.values import Value
+from tvm_tile.semantics.rounding import constant
 
 __all__ = [
     "divide_index",
@@ -56,11 +58,11 @@ def register_dtype(dtype: str) -> str:
     """The dtype in which an element of a tile lives in expressions and in temporaries.
 
     Truth values are bytes of 0 or 1 (TVM's simplifier negates comparisons as if there were no NaN),
-    and the 16-bit floats are float32 numbers that the narrow format can hold.
+    and the 16-bit and 8-bit floats are float32 numbers that the narrow format can hold.
     """
     if is_bool(dtype):
         return "uint8"
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
+    return "float32" if dtype in ("float16", "bfloat16", *STORAGE_ONLY) else dtype
 
 
 def int64(value: int) -> Any:
@@ -79,7 +81,7 @@ def literal(number: bool | int | float, dtype: str) -> Any:
     if not is_float(dtype):
         return _integer_literal(number, dtype)
     with np.errstate(over="ignore"):
-        rounded = float(np.asarray(number).astype(numpy_dtype(dtype)))
+        rounded = float(constant(Number.of(number), dtype))
     register = register_dtype(dtype)
     if rounded == 0.0:
         zero = call_intrin(register, "tirx.fabs", FloatImm(register, 0.0))

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 import tvm_ffi
 from tvm import tirx
-from tvm.ir import TensorLoad
+from tvm.ir import Call, Op, TensorLoad
 from tvm.tirx import AllocBuffer, BufferStore, Evaluate, IntImm, PrimFunc
 from tvm_ffi.structural import WalkResult
 
@@ -41,8 +41,8 @@ def _unread(body: Any) -> set[str]:
         tvm_ffi.structural_walk(node, (TensorLoad, lambda load: into.add(_identity(load.source))))
 
     def store(node: Any) -> WalkResult:
-        # What is stored to a temporary counts only if that temporary does.
-        into = needs.get(_identity(node.buffer), needed)
+        # What is stored to a temporary counts only if that temporary does, or if storing it does more.
+        into = needed if _acts(node.value) else needs.get(_identity(node.buffer), needed)
         loads(node.value, into)
         for index in node.indices:
             loads(index, into)
@@ -69,6 +69,21 @@ def _identity(buffer: Any) -> str:
 
 def _dropper(unread: set[str]) -> Any:
     def drop(node: Any) -> Any:
-        return Evaluate(IntImm("int32", 0)) if _identity(node.buffer) in unread else node
+        if _identity(node.buffer) not in unread:
+            return node
+        if isinstance(node, BufferStore) and _acts(node.value):
+            return Evaluate(node.value)
+        return Evaluate(IntImm("int32", 0))
 
     return drop
+
+
+def _acts(value: Any) -> bool:
+    """Whether evaluating an expression shows, as that of an atomic update does."""
+
+    def look(call: Any) -> Any:
+        effect = call.op.get_attr("TCallEffectKind") if isinstance(call.op, Op) else None
+        pure = effect is not None and int(effect) <= tirx.CallEffectKind.ReadState.value
+        return None if pure else tvm_ffi.VisitInterrupt(call)
+
+    return tvm_ffi.structural_walk(value, (Call, look)) is not None

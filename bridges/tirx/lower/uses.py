@@ -8,11 +8,13 @@ from typing import Any
 
 from tvm_tile.ir.effects import effects_of
 from tvm_tile.ir.index import IndexBinary, IndexVar, free_values
-from tvm_tile.ir.ops import Op, Point, Slice, View
+from tvm_tile.ir.merge_ops import MergeReduce, Scan
+from tvm_tile.ir.ops import Alloc, Extern, Op, Point, Slice, View
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Merge, Reduce, Statement
-from tvm_tile.ir.values import Value
+from tvm_tile.ir.structure import walk
+from tvm_tile.ir.values import Memory, Value
 
-__all__ = ["all_uses", "direct_uses", "nested_uses", "prune"]
+__all__ = ["all_uses", "direct_uses", "free_values_of", "nested_uses", "prune"]
 
 
 def direct_uses(statement: Statement) -> tuple[Value, ...]:
@@ -28,7 +30,7 @@ def direct_uses(statement: Statement) -> tuple[Value, ...]:
 
 def _operands(op: Op) -> Iterable[Value]:
     for f in dataclasses.fields(op):
-        if f.name not in ("span", "result"):
+        if f.name not in ("span", "result", "outputs"):
             yield from _values_in(getattr(op, f.name))
 
 
@@ -51,14 +53,16 @@ def nested_uses(statement: Statement) -> frozenset[Value]:
     """Values from outside that the blocks of a statement read, their yields and predicates included."""
     match statement:
         case If(then=then, orelse=orelse, then_yields=a, else_yields=b):
-            return _free(then, a) | _free(orelse, b)
+            return free_values_of(then, a) | free_values_of(orelse, b)
         case Loop(domain=domain, indices=indices, body=body, args=args, yields=yields):
-            free = _free(body, yields)
+            free = free_values_of(body, yields)
             if domain.where is not None:
                 free |= free_values(domain.where)
             if isinstance(statement, Reduce) and statement.merge is not None:
                 free |= _free_in_merge(statement.merge)
             return free - {*indices, *args}
+        case MergeReduce(merge=merge) | Scan(merge=merge):
+            return _free_in_merge(merge)
     return frozenset()
 
 
@@ -68,10 +72,11 @@ def _free_in_merge(merge: Merge) -> frozenset[Value]:
 
 
 def _free_in_lambda(function: Lambda) -> frozenset[Value]:
-    return _free(function.body, function.yields) - frozenset(function.params)
+    return free_values_of(function.body, function.yields) - frozenset(function.params)
 
 
-def _free(block: Block, yields: tuple[Value, ...]) -> frozenset[Value]:
+def free_values_of(block: Block, yields: tuple[Value, ...] = ()) -> frozenset[Value]:
+    """Values from outside that a block reads, or that it yields."""
     used = set(yields)
     defined: set[Value] = set()
     for statement in block.statements:
@@ -91,15 +96,35 @@ def prune(block: Block, needed: Iterable[Value], effects: bool = True) -> Block:
     Without ``effects`` stores go too: what is left is the pure computation of the needed values.
     """
     live = set(needed)
+    memories: set[Memory] = set()
     kept: list[Statement] = []
     for statement in reversed(block.statements):
+        if isinstance(statement, Alloc):
+            if statement.memory in memories:
+                kept.append(statement)
+            continue
         wanted = any(result in live for result in statement.results)
-        if not wanted and not (effects and effects_of(statement).writes):
+        if not wanted and not (effects and _acts(statement)):
             continue
         slimmed = _prune_inside(statement, effects)
         kept.append(slimmed)
         live |= all_uses(slimmed)
+        memories |= _memories(slimmed)
     return Block(tuple(reversed(kept)))
+
+
+def _acts(statement: Statement) -> bool:
+    """Whether running it shows: it writes memory, or calls a function that may do anything."""
+    return bool(effects_of(statement).writes) or any(isinstance(s, Extern) for s in walk(statement))
+
+
+def _memories(statement: Statement) -> frozenset[Memory]:
+    """Memories that a statement touches or passes on."""
+    effects = effects_of(statement)
+    passed = (
+        v.memory for s in walk(statement) if isinstance(s, Extern) for v in s.operands if isinstance(v, View)
+    )
+    return effects.reads | effects.writes | frozenset(passed)
 
 
 def _prune_inside(statement: Statement, effects: bool) -> Statement:

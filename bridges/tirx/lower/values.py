@@ -17,7 +17,7 @@ from tvm_tile.bridges.tirx.lower.builder import Body
 from tvm_tile.bridges.tirx.lower.casts import convert
 from tvm_tile.bridges.tirx.lower.elementwise import apply, runs_in_lanes
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
-from tvm_tile.ir.dtypes import bits
+from tvm_tile.ir.dtypes import STORAGE_ONLY, bits
 from tvm_tile.ir.index import IndexConst, IndexExpr, add, mul
 from tvm_tile.ir.ops import Number
 from tvm_tile.ir.values import TileType, row_major_strides
@@ -217,7 +217,8 @@ class Casted(Source):
     @property
     def width(self) -> int:
         source = self.operand.type.dtype
-        wide = self.type.dtype in ("float16", "bfloat16") and bits(source) >= 32 and source != "float32"
+        narrow = self.type.dtype in ("float16", "bfloat16", *STORAGE_ONLY)
+        wide = narrow and bits(source) >= 32 and source != "float32"
         own = 8 if wide else bits(register_dtype(self.type.dtype)) // 8
         return max(own, self.operand.width)
 

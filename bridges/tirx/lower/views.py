@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tvm import tirx
+from tvm.tirx import Select
 
 from tvm_tile.bridges.tirx.lower.bounds import Check, inside_of
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.scalars import divide_index, literal
+from tvm_tile.bridges.tirx.lower.scalars import as_int64, divide_index, int64, literal
 from tvm_tile.bridges.tirx.lower.values import Index, Literal, Source, Stored, flat_index
-from tvm_tile.ir.index import IndexConst, IndexExpr
+from tvm_tile.ir.index import IndexConst, IndexExpr, IndexVar
+from tvm_tile.ir.ops import Number
 from tvm_tile.ir.values import TileType, row_major_strides
 
-__all__ = ["Viewed", "broadcast", "reshaped", "transposed"]
+__all__ = ["Gathered", "Viewed", "broadcast", "reshaped", "transposed"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,48 @@ class Viewed(Source):
         if not self.operand.type.shape:
             return Viewed(self._flat_type(), self.operand, lambda _: ())
         return self.operand.flattened() if self.same_order else None
+
+
+@dataclass(frozen=True, eq=False)
+class Gathered(Source):
+    """Elements of a source at positions along an axis that another source gives.
+
+    The operand must need no bounds tests.
+    """
+
+    operand: Source
+    positions: Source
+    axis: int
+    fill: Number
+
+    def element(self, index: Index, body: Body) -> Any:
+        shape = self.operand.type.shape
+        fill = literal(self.fill.value, self.type.dtype)
+        given = self.positions.element(index, body)
+        if shape[self.axis] == 0:
+            return fill
+        position = body.name(as_int64(given, self.positions.type.dtype), "int64", "position")
+        inside = tirx.And(tirx.LE(int64(0), position), tirx.LT(position, int64(shape[self.axis])))
+        # What is out of bounds reads the first element of the fibre, so that lanes need no branch.
+        kept = body.builder.axis("position", shape[self.axis])
+        body.builder.integers[kept] = body.name(Select(inside, position, int64(0)), "int64", "position")
+        place = (*index[: self.axis], IndexVar(kept), *index[self.axis + 1 :])
+        return Select(inside, self.operand.element(place, body), fill)
+
+    @property
+    def reads(self) -> Mapping[str, bool]:
+        return {**self.positions.reads, **dict.fromkeys(self.operand.reads, False)}
+
+    def checks(self, index: Index) -> tuple[Check, ...]:
+        return self.positions.checks(index)
+
+    @property
+    def vectorizes(self) -> bool:
+        return self.positions.vectorizes and self.operand.vectorizes
+
+    @property
+    def width(self) -> int:
+        return max(8, self.positions.width, self.operand.width)
 
 
 def transposed(operand: Source, type: TileType, permutation: tuple[int, ...]) -> Source:

@@ -1,0 +1,1 @@
+"""What NVIDIA's compiler makes of generated CUDA text; needs the compiler, but no device."""
