@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import tvm_tile as tt
-from tvm_tile.contrib.kernels.rows import accumulator_dtype
+from tvm_tile.contrib.kernels.accumulation import accumulator_dtype
 
 __all__ = ["knn"]
 

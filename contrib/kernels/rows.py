@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["accumulator_dtype", "row_extents", "row_index"]
+import tvm_tile as tt
+
+__all__ = ["block_width", "row_block", "row_extents", "row_index"]
 
 
 def row_extents(X: Any) -> tuple[int, ...]:
@@ -26,7 +28,11 @@ def row_index(X: Any, row: Any) -> tuple[Any, ...]:
     return row if isinstance(row, tuple) else (row,)
 
 
-def accumulator_dtype(dtype: str) -> str:
-    """Dtype to accumulate in: 32 bits for the 16-bit floats and the small integers, of the same kind."""
-    wider = {"float16": "float32", "bfloat16": "float32", "int8": "int32", "int16": "int32"}
-    return {**wider, "uint8": "uint32", "uint16": "uint32"}.get(dtype, dtype)
+def block_width(X: Any, block: int) -> int:
+    """Elements of a row to handle at a time: ``block``, or the whole row if that is less; at least 1."""
+    return max(1, min(block, X.shape[-1]))
+
+
+def row_block(X: Any, row: Any, k: Any, width: int) -> tuple[Any, ...]:
+    """Subscripts of the ``k``-th ``width`` elements of one row; the last block may reach beyond its end."""
+    return (*row_index(X, row), tt.ds(k * width, width))

@@ -87,6 +87,7 @@ ELEMENTWISE = (
         (SHAPE, SHAPE, SHAPE),
         positive=True,
         small=True,
+        unsupported={"metal": ("bfloat16",)},
     ),
     Operator("tt.exp(x)", "y[...] = tt.exp(a)", np.exp, FLOATS, small=True),
     Operator("tt.exp2(x)", "y[...] = tt.exp2(a)", np.exp2, FLOATS, small=True),

@@ -13,6 +13,7 @@ UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 INTS = SIGNED + UNSIGNED
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 NUMBERS = INTS + FLOATS
+NOT_32_BITS = tuple(dtype for dtype in NUMBERS if not dtype.endswith("32"))
 FLOAT8 = ("float8_e4m3fn", "float8_e5m2")
 EVERY = BOOL + NUMBERS
 STORED = EVERY + FLOAT8
@@ -75,8 +76,8 @@ class Operator:
     def refused(self, target: str) -> tuple[str, ...]:
         """Element types that it takes and the target does not."""
         own = self.unsupported.get(target, ())
-        doubles = ("float64",) if target == "metal" else ()
-        return tuple(d for d in self.dtypes if d in own or d in doubles)
+        doubles = "float64" if target == "metal" else None
+        return tuple(d for d in self.dtypes if d in own or doubles in (d, self.result(d)))
 
 
 def sum_dtype(dtype: str) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .operator import (
+    NOT_32_BITS,
     EVERY,
     NUMBERS,
     SHAPE,
@@ -134,6 +135,7 @@ MEMORY = (
         positive=True,
         small=True,
         tolerance=4.0,
+        unsupported={"metal": NOT_32_BITS},
     ),
     Operator(
         "tt.atomic_max(ref, v)",
@@ -141,6 +143,7 @@ MEMORY = (
         lambda x, z: np.maximum(z, x[:, 0].max()),
         NUMBERS,
         (SHAPE, (1,)),
+        unsupported={"metal": NOT_32_BITS},
     ),
     Operator(
         "tt.atomic_min(ref, v)",
@@ -148,5 +151,6 @@ MEMORY = (
         lambda x, z: np.minimum(z, x[:, 0].min()),
         NUMBERS,
         (SHAPE, (1,)),
+        unsupported={"metal": NOT_32_BITS},
     ),
 )

@@ -151,11 +151,12 @@ REDUCTIONS = (
     ),
     Operator(
         "tt.reduce_tile(x, axis, merge)",
-        "m = tt.Merge(lambda p, q: tt.maximum(p, q), identity=0, commutative=True)\n"
-        "y[...] = tt.reduce_tile(a, 1, m)",
-        lambda x: x.max(1, initial=0),
+        "m = tt.Merge(lambda p, q: p * q, identity=1, commutative=True)\ny[...] = tt.reduce_tile(a, 0, m)",
+        lambda x: x.prod(0, dtype=x.dtype),
         NUMBERS,
         positive=True,
+        small=True,
+        tolerance=8.0,
     ),
     Operator(
         "tt.reduce_tile(x, axis, tt.welford)",
@@ -182,10 +183,12 @@ REDUCTIONS = (
     ),
     Operator(
         "tt.scan(x, axis, merge)",
-        "y[...] = tt.scan(a, 1, tt.Merge(lambda p, q: q * 1, identity=0))",
-        lambda x: x,
+        "y[...] = tt.scan(a, 1, tt.Merge(lambda p, q: p + q, identity=0))",
+        lambda x: x.cumsum(1, dtype=x.dtype),
         NUMBERS,
+        positive=True,
         small=True,
+        tolerance=8.0,
     ),
     Operator(
         "tt.cumsum(x, axis)",

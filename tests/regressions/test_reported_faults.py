@@ -23,8 +23,17 @@ def built(program, *arrays):
     tt.build(program, "llvm")(*arrays)
 
 
+def on_opencl(program, *arrays):
+    tt.build(program, "opencl")(*arrays)
+
+
 pytestmark = pytest.mark.parametrize(
-    "run", [pytest.param(interpreted, id="interpreter"), pytest.param(built, id="llvm")]
+    "run",
+    [
+        pytest.param(interpreted, id="interpreter"),
+        pytest.param(built, id="llvm"),
+        pytest.param(on_opencl, id="opencl"),
+    ],
 )
 
 
