@@ -110,7 +110,7 @@ ELEMENTWISE = (
         "tt.map(fn, x, z)",
         "y[...] = tt.map(lambda p, q: p if p < q else q + q, a, b)",
         lambda x, z: np.where(x < z, x, z + z),
-        NUMBERS,
+        EVERY,
         (SHAPE, SHAPE),
         small=True,
     ),

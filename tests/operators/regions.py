@@ -3,8 +3,8 @@
 import numpy as np
 
 from .operator import (
-    NOT_32_BITS,
     EVERY,
+    NOT_32_BITS,
     NUMBERS,
     SHAPE,
     STORED,
@@ -90,7 +90,7 @@ REGIONS = (
         'T = tt.zeros((5, 7), "{dtype}")\nfor i in tt.parallel(5):\n'
         "    T = tt.update(T, (i, tt.ds(0, 6)), a[i, tt.ds(0, 6)])\ny[...] = T",
         lambda x: np.where(np.arange(7) < 6, x, np.zeros((), x.dtype)),
-        EVERY,
+        STORED,
     ),
     Operator(
         "T = tt.update(T, idx, v, combine=tt.add)",
@@ -124,7 +124,7 @@ MEMORY = (
         'm = tt.alloc((5, 7), "{dtype}", layout=lambda i, j: i * 8 + (j + i) % 8)\n'
         "m[...] = a\ny[...] = m[...]",
         lambda x: x,
-        EVERY,
+        STORED,
     ),
     Operator(
         "tt.atomic_add(ref, v)",

@@ -75,7 +75,7 @@ CONTRACTIONS = (
         'tt.einsum("bik,bkj->bij", x, z)',
         'y[...] = tt.einsum("bik,bkj->bij", a, b)',
         np.matmul,
-        NUMBERS,
+        (*NUMBERS, *FLOAT8),
         ((2, 5, 7), (2, 7, 3)),
         small=True,
         positive=True,
@@ -153,7 +153,7 @@ REDUCTIONS = (
         "tt.reduce_tile(x, axis, merge)",
         "m = tt.Merge(lambda p, q: p * q, identity=1, commutative=True)\ny[...] = tt.reduce_tile(a, 0, m)",
         lambda x: x.prod(0, dtype=x.dtype),
-        NUMBERS,
+        EVERY,
         positive=True,
         small=True,
         tolerance=8.0,
@@ -178,14 +178,14 @@ REDUCTIONS = (
         'n = tt.broadcast_to(tt.iota(7, "int32"), (5, 7))\n'
         "v, i = tt.reduce_tile((a, n), 1, tt.argmax_pair)\ny[...] = i",
         lambda x: x.argmax(1),
-        NUMBERS,
+        EVERY,
         result=lambda _: "int32",
     ),
     Operator(
         "tt.scan(x, axis, merge)",
         "y[...] = tt.scan(a, 1, tt.Merge(lambda p, q: p + q, identity=0))",
         lambda x: x.cumsum(1, dtype=x.dtype),
-        NUMBERS,
+        EVERY,
         positive=True,
         small=True,
         tolerance=8.0,
@@ -194,13 +194,13 @@ REDUCTIONS = (
         "tt.cumsum(x, axis)",
         "y[...] = tt.cumsum(a, axis=1)",
         lambda x: x.cumsum(1),
-        NUMBERS,
+        EVERY,
         positive=True,
         small=True,
         result=sum_dtype,
         tolerance=4.0,
     ),
     Operator(
-        "tt.cummax(x, axis)", "y[...] = tt.cummax(a, axis=0)", lambda x: np.maximum.accumulate(x, 0), NUMBERS
+        "tt.cummax(x, axis)", "y[...] = tt.cummax(a, axis=0)", lambda x: np.maximum.accumulate(x, 0), EVERY
     ),
 )
