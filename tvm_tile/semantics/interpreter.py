@@ -77,6 +77,7 @@ def interpret(
         monitor.instances,
         monitor.accesses,
         monitor.elements,
+        monitor.opaque_calls,
         orders.order,
         orders.reduction,
         arguments.aliases,

@@ -23,6 +23,8 @@ class Report:
         Loads and stores checked.
     elements
         Elements that they touched, counted with repetition.
+    opaque_calls
+        Calls of opaque functions, of which nothing is checked but the addresses.
     order, reduction
         The order of instances and the grouping of reductions that ran.
     aliases
@@ -34,12 +36,14 @@ class Report:
     instances: int
     accesses: int
     elements: int
+    opaque_calls: int
     order: str
     reduction: str
     aliases: tuple[frozenset[str], ...] = ()
 
     def __str__(self) -> str:
         aliases = "; ".join(" = ".join(sorted(group)) for group in self.aliases) or "none"
+        opaque = f"  {self.opaque_calls} calls of opaque functions: what they touch is not known"
         return "\n".join(
             (
                 f"debug run of {self.program}: no fault found",
@@ -47,6 +51,7 @@ class Report:
                 f"  loads and stores checked: {self.accesses}, elements touched: {self.elements}",
                 f"  order of instances: {self.order}, grouping of reductions: {self.reduction}",
                 f"  aliased arguments: {aliases}",
+                *((opaque,) if self.opaque_calls else ()),
                 "  checked: bounds, initialized reads, noninterference of parallel instances",
                 "  only these inputs and this order were examined; other inputs may still have faults",
             )
