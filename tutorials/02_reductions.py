@@ -297,7 +297,7 @@ programs = {
     "our merge": variances.trace(samples, rows, merge=moments),
     "tt.welford": variances.trace(samples, rows, merge=tt.welford),
     "a fold": variances.trace(samples, rows, merge=None, policy="fold_left"),
-    "of a tile": variances_of_tiles.trace(samples, rows),
+    "tt.reduce_tile": variances_of_tiles.trace(samples, rows),
 }
 expected = [variance(row) for row in samples.tolist()]
 np.testing.assert_allclose(expected, samples.var(axis=1), rtol=1e-6)

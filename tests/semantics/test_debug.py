@@ -257,7 +257,7 @@ def test_the_report_states_its_domain(builder):
     report = interpret(
         shift_program(builder, 0), zeros(8), zeros(8), order=3, reduction="reverse", debug=True
     )
-    assert report == Report("p", 1, 8, 16, 16, "seed 3", "reverse")
+    assert report == Report("p", 1, 8, 16, 16, 0, "seed 3", "reverse")
     text = str(report)
     for part in ("instances run: 8", "checked: 16", "seed 3", "reverse", "only these inputs and this order"):
         assert part in text

@@ -22,6 +22,7 @@ from tvm_tile.ir.dtypes import (
     is_integer,
     numpy_dtype,
 )
+from tvm_tile.ir.op_rules import LARGEST_SIZE, memory_fault
 from tvm_tile.ir.values import Memory
 
 __all__ = ["Scalar", "Spec", "check_scalar", "memory_of", "scalar_dtype", "spec"]
@@ -196,7 +197,11 @@ def memory_of(name: str, argument: Any) -> Memory:
             f"argument {name} is no array but {type(argument).__name__} {described(argument)}",
             suggestion="pass a NumPy array, a torch or TVM tensor, or tt.spec(shape, dtype)",
         )
-    return Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
+    memory = Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
+    problem = memory_fault(memory)
+    if problem is not None:
+        raise ArgumentError(f"argument {name}: {problem}", suggestion=f"keep it below {LARGEST_SIZE} bytes")
+    return memory
 
 
 def _foreign(name: str, argument: Any) -> tuple[tuple[int, ...], str, tuple[int, ...] | None]:

@@ -46,9 +46,9 @@ from tvm_tile.ir.ops import (
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.typing import TypeFault, expected_types
 from tvm_tile.ir.uses import index_values, uses_of
-from tvm_tile.ir.values import TileType, Value
+from tvm_tile.ir.values import Memory, TileType, Value
 
-__all__ = ["LARGEST_SIZE", "index_faults", "literal_fault", "op_faults", "type_fault"]
+__all__ = ["LARGEST_SIZE", "index_faults", "literal_fault", "memory_fault", "op_faults", "type_fault"]
 
 _INDEX_OPS = ("+", "-", "*", "//", "%", "min", "max")
 _COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
@@ -112,6 +112,18 @@ def type_fault(tile_type: TileType) -> str | None:
         return f"shape {tile_type.shape} has a negative extent"
     if tile_type.size * bits(tile_type.dtype) // 8 > LARGEST_SIZE:
         return f"{tile_type} has more than {LARGEST_SIZE} bytes, which 64-bit addresses do not reach safely"
+    return None
+
+
+def memory_fault(memory: Memory) -> str | None:
+    """Why a memory of a sound shape and as many strides cannot be addressed, or ``None``."""
+    problem = type_fault(TileType(memory.shape, memory.dtype))
+    if problem is not None or 0 in memory.shape:
+        return problem
+    steps = zip(memory.shape, memory.element_strides, strict=True)
+    span = (1 + sum((extent - 1) * abs(stride) for extent, stride in steps)) * bits(memory.dtype) // 8
+    if span > LARGEST_SIZE:
+        return f"shape {memory.shape}, strides {memory.strides}, spans too many bytes"
     return None
 
 

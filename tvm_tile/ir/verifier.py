@@ -11,11 +11,10 @@ from collections.abc import Iterator
 
 from tvm_tile.errors import ArgumentError, IllegalError
 from tvm_tile.ir.dominance import dominance_faults
-from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.faults import Fault
 from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.merge_rules import merge_op_faults
-from tvm_tile.ir.op_rules import LARGEST_SIZE, op_faults, type_fault
+from tvm_tile.ir.op_rules import LARGEST_SIZE, memory_fault, op_faults, type_fault
 from tvm_tile.ir.ops import Op
 from tvm_tile.ir.region_rules import effect_faults, region_faults, stage_faults
 from tvm_tile.ir.regions import Program
@@ -80,13 +79,6 @@ def _param_faults(program: Program) -> Iterator[Fault]:
         if param.strides is not None and len(param.strides) != len(param.shape):
             message = f"memory {param} of shape {param.shape} has the strides {param.strides}"
             yield Fault(message, span, "memory", "give one stride an axis")
-        elif problem is None and _span_in_bytes(param) > LARGEST_SIZE:
-            message = f"memory {param}, shape {param.shape}, strides {param.strides}, spans too many bytes"
+        elif problem is None and memory_fault(param) is not None:
+            message = f"memory {param}: {memory_fault(param)}"
             yield Fault(message, span, "memory", f"keep it below {LARGEST_SIZE} bytes")
-
-
-def _span_in_bytes(memory: Memory) -> int:
-    if 0 in memory.shape:
-        return 0
-    steps = zip(memory.shape, memory.element_strides, strict=True)
-    return (1 + sum((extent - 1) * abs(stride) for extent, stride in steps)) * bits(memory.dtype) // 8
