@@ -386,3 +386,28 @@ def test_programs_that_differ_in_policy_or_output_are_different(run):
         y[:], z[:] = 7, 7
         run(program, x, y, z)
         assert (y[0], z[0]) == ((7, 10) if to_z else (10, 7))
+
+
+@tt.kernel
+def laid_out(X, Y, *, layout):
+    for _ in tt.parallel(1):
+        m = tt.alloc((16,), X.dtype, layout=layout)
+        m[:] = X[:]
+        Y[:] = m[:] + X[0]
+
+
+@pytest.mark.parametrize(
+    ("many_to_one", "one_to_one"),
+    [
+        (lambda i: i % 8, lambda i: i % 8 * 2 + i // 8),
+        (lambda i: i // 2, lambda i: i // 2 + i % 2 * 8),
+        (lambda i: tt.minimum(i, 7), lambda i: 15 - i),
+    ],
+)
+def test_a_memory_whose_layout_maps_elements_together_is_refused(run, many_to_one, one_to_one):
+    """tilelang#2719: a many-to-one layout was accepted for memory. Each element needs its own address."""
+    x, y = np.arange(3, 19, dtype="i4"), np.zeros(16, "i4")
+    run(laid_out.trace(x, y, layout=one_to_one), x, y)
+    np.testing.assert_array_equal(y, x + 3)
+    with pytest.raises(tt.IllegalError, match="memory 'm' maps 16 elements onto 8 addresses"):
+        laid_out.trace(x, y, layout=many_to_one)
