@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -18,25 +17,12 @@ from tvm_tile.frontend.shape import shape_argument
 from tvm_tile.frontend.tensor import Tensor
 from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace, require_trace
-from tvm_tile.ir.index import (
-    AddressMap,
-    IndexBinary,
-    IndexConst,
-    IndexExpr,
-    IndexVar,
-    add,
-    as_linear,
-    free_values,
-    interval,
-    mul,
-)
+from tvm_tile.ir.index import AddressMap, IndexExpr, IndexVar, free_values
 from tvm_tile.ir.ops import Alloc
+from tvm_tile.ir.placement import PlacementFault, address_count, strided_address
 from tvm_tile.ir.values import Memory, Value
 
 __all__ = ["alloc"]
-
-#: Memory that is not larger is checked element by element.
-_ENUMERATED = 1 << 22
 
 
 def alloc(shape: Any, dtype: Any, memory: str | None = None, layout: Any = None) -> Tensor:
@@ -82,7 +68,7 @@ def alloc(shape: Any, dtype: Any, memory: str | None = None, layout: Any = None)
     strides, addresses = None, None
     if layout is not None:
         address, axes = _address(trace, layout, extents, name)
-        size = _checked_size(address, axes, extents, name)
+        size = _checked_count(address, axes, extents, name)
         if callable(layout):
             addresses = AddressMap(axes, address, size)
         else:
@@ -110,10 +96,7 @@ def _address(
             span=span,
             suggestion="give as many ints as there are axes, or a function of the indices",
         )
-    address: IndexExpr = IndexConst(0)
-    for axis, step in zip(axes, steps, strict=True):
-        address = add(address, mul(IndexVar(axis), IndexConst(int(step))))
-    return address, axes
+    return strided_address(axes, tuple(int(step) for step in steps)), axes
 
 
 def _traced_address(
@@ -138,127 +121,16 @@ def _traced_address(
     return expression
 
 
-def _checked_size(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...], name: str) -> int:
+def _checked_count(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...], name: str) -> int:
     """How many addresses the memory takes, once it is shown that its elements do not share any."""
-    count = math.prod(extents)
-    if count == 0:
-        return 0
-    size = _shown_size(address, axes, extents, name)
-    if size >= 2**63:
-        raise IllegalError(
-            f"the layout of memory {name!r} has the address {size - 1}, which does not fit 64 bits",
-            span=current_span(),
-            obligation="addresses of 64 bits",
-            suggestion="use smaller strides",
-        )
-    return size
-
-
-def _shown_size(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...], name: str) -> int:
-    count = math.prod(extents)
-    low, high = interval(address, {axis: (0, n - 1) for axis, n in zip(axes, extents, strict=True)})
-    if low is not None and high is not None and _is_nested(address, axes, extents):
-        # A linear map takes its extremes at corners, so the interval is exact.
-        if low < 0:
-            raise _negative(name, low)
-        return high + 1
-    if count > _ENUMERATED:
-        raise UnsupportedError(
-            f"the layout of memory {name!r} of {count} elements cannot be checked for shared addresses",
+    try:
+        return address_count(address, axes, extents)
+    except PlacementFault as fault:
+        kind = UnsupportedError if fault.undecided else IllegalError
+        raise kind(
+            f"the layout of memory {name!r} {fault}",
             span=current_span(),
             obligation="injective layout",
-            suggestion="use strides that nest, or a smaller memory",
-        )
-    return _enumerated_size(address, axes, extents, name)
-
-
-def _negative(name: str, address: int, element: str | None = None) -> IllegalError:
-    return IllegalError(
-        f"the layout of memory {name!r} has the negative address {address}",
-        span=current_span(),
-        obligation="layout from address 0",
-        counterexample=element,
-        suggestion="add an offset, so that the least address is 0",
-    )
-
-
-def _is_nested(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...]) -> bool:
-    """Whether the map is linear with strides that each step over all that the smaller ones reach."""
-    terms, _ = as_linear(address)
-    if any(not isinstance(atom, IndexVar) for atom in terms):
-        return False
-    reach = 0
-    steps = sorted(
-        (abs(terms.get(IndexVar(axis), 0)), n) for axis, n in zip(axes, extents, strict=True) if n > 1
-    )
-    for step, extent in steps:
-        if step <= reach:
-            return False
-        reach += step * (extent - 1)
-    return True
-
-
-def _enumerated_size(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...], name: str) -> int:
-    span, count = current_span(), math.prod(extents)
-    grid = np.indices(extents, sparse=True, dtype=np.int64)
-    if _is_huge(address, axes, extents):
-        grid = tuple(part.astype(object) for part in grid)
-    places = np.broadcast_to(_evaluated(address, dict(zip(axes, grid, strict=True))), extents).reshape(-1)
-    order = np.argsort(places, kind="stable")
-    ordered = places[order]
-
-    def element(flat: Any) -> str:
-        return str(tuple(int(i) for i in np.unravel_index(int(flat), extents)))
-
-    if ordered[0] < 0:
-        raise _negative(name, int(ordered[0]), f"element {element(order[0])}")
-    equal = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if equal.size:
-        first, second, place = order[equal[0]], order[equal[0] + 1], int(ordered[equal[0]])
-        distinct = count - equal.size
-        raise IllegalError(
-            f"the layout of memory {name!r} maps {count} elements onto {distinct} addresses",
-            span=span,
-            obligation="injective layout",
-            counterexample=f"elements {element(first)} and {element(second)} share address {place}",
-            suggestion="give each element an address of its own",
-        )
-    return int(ordered[-1]) + 1
-
-
-def _is_huge(address: IndexExpr, axes: tuple[Value, ...], extents: tuple[int, ...]) -> bool:
-    """Whether some part of the address may not fit in 64 bits."""
-    bounds = {axis: (0, n - 1) for axis, n in zip(axes, extents, strict=True)}
-
-    def fits(e: IndexExpr) -> bool:
-        low, high = interval(e, bounds)
-        inside = low is not None and high is not None and -(2**62) < low <= high < 2**62
-        return inside and (not isinstance(e, IndexBinary) or (fits(e.a) and fits(e.b)))
-
-    return not fits(address)
-
-
-def _evaluated(e: IndexExpr, values: dict[Value, Any]) -> Any:
-    match e:
-        case IndexConst(value):
-            return np.asarray(value, dtype=object if abs(value) >= 2**62 else np.int64)
-        case IndexVar(value):
-            return values[value]
-        case IndexBinary(op, a, b):
-            left, right = _evaluated(a, values), _evaluated(b, values)
-            match op:
-                case "+":
-                    return left + right
-                case "-":
-                    return left - right
-                case "*":
-                    return left * right
-                case "min":
-                    return np.minimum(left, right)
-                case "max":
-                    return np.maximum(left, right)
-            # Division by zero gives 0, as everywhere in the language.
-            divisor = np.where(right == 0, 1, right)
-            quotient = left // divisor if op == "//" else left % divisor
-            return np.where(right == 0, 0, quotient)
-    raise AssertionError(e)
+            counterexample=fault.counterexample,
+            suggestion=fault.suggestion,
+        ) from None

@@ -43,6 +43,7 @@ from tvm_tile.ir.ops import (
     Subscript,
     View,
 )
+from tvm_tile.ir.placement import PlacementFault, address_count, strided_address
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.typing import TypeFault, expected_types
 from tvm_tile.ir.uses import index_values, uses_of
@@ -191,6 +192,9 @@ def _call_faults(op: Extern) -> Iterator[Fault]:
     for item in op.operands:
         if isinstance(item, View):
             yield from _subscript_faults(item.subscripts, op.span)
+            if item.memory.layout is not None:
+                message = f"memory {item.memory} has a layout, of which a C function knows nothing"
+                yield Fault(message, op.span, "opaque call", "pass memory with strides or none")
             if len(item.subscripts) != len(item.memory.shape):
                 message = (
                     f"{len(item.subscripts)} subscripts for memory {item.memory} of shape {item.memory.shape}"
@@ -210,21 +214,41 @@ def _allocation_faults(op: Alloc) -> Iterator[Fault]:
     if memory.scope == "param":
         message = f"memory {memory} is allocated as a parameter"
         yield Fault(message, op.span, "memory", 'allocate it in a memory such as "local"')
+    axes = tuple(AddressMap.axis(k) for k in range(len(memory.shape)))
     if memory.strides is not None and len(memory.strides) != len(memory.shape):
         message = f"memory {memory} of shape {memory.shape} has the strides {memory.strides}"
         yield Fault(message, op.span, "memory", "give one stride an axis")
-    elif memory.strides is not None and any(stride < 0 for stride in memory.strides):
-        message = f"memory {memory} has the strides {memory.strides}"
-        yield Fault(message, op.span, "memory", "use strides of 0 or more, or a layout")
+    elif layout is not None and (layout.axes != axes or free_values(layout.address) - set(axes)):
+        message = f"the layout of memory {memory} is not a function of its {len(axes)} axes"
+        yield Fault(message, op.span, "memory", "use AddressMap.axis(k) for the index along axis k")
+    elif layout is not None and memory.strides is not None:
+        message = f"memory {memory} has strides and a layout"
+        yield Fault(message, op.span, "memory", "give one of them")
+    else:
+        yield from _placement_faults(op, axes)
+
+
+def _placement_faults(op: Alloc, axes: tuple[Value, ...]) -> Iterator[Fault]:
+    memory, layout = op.memory, op.memory.layout
     if layout is not None:
-        yield from index_faults(layout.address, op.span)
-        axes = tuple(AddressMap.axis(k) for k in range(len(memory.shape)))
-        if layout.axes != axes or free_values(layout.address) - set(axes):
-            message = f"the layout of memory {memory} is not a function of its {len(axes)} axes"
-            yield Fault(message, op.span, "memory", "use AddressMap.axis(k) for the index along axis k")
-        elif memory.strides is not None:
-            message = f"memory {memory} has strides and a layout"
-            yield Fault(message, op.span, "memory", "give one of them")
+        operators = list(index_faults(layout.address, op.span))
+        yield from operators
+        if operators:
+            return
+    address = strided_address(axes, memory.element_strides) if layout is None else layout.address
+    try:
+        count = address_count(address, axes, memory.shape)
+    except PlacementFault as fault:
+        example = "" if fault.counterexample is None else f": {fault.counterexample}"
+        message = f"the layout of memory {memory} {fault}{example}"
+        yield Fault(message, op.span, "injective layout", fault.suggestion)
+        return
+    if layout is not None and layout.size < count:
+        message = f"the layout of memory {memory} reaches {count} addresses, more than its {layout.size}"
+        yield Fault(message, op.span, "memory", f"give it {count} addresses")
+    if count * bits(memory.dtype) // 8 > LARGEST_SIZE:
+        message = f"memory {memory} spans too many bytes"
+        yield Fault(message, op.span, "memory", f"keep it below {LARGEST_SIZE} bytes")
 
 
 def _literal_faults(number: Number, dtype: str, what: str, span: Span | None) -> Iterator[Fault]:

@@ -94,6 +94,8 @@ class Machine:
         # Of values that are partial updates of a patched state: the elements written since its region began.
         self._written: dict[int, Array] = {}
         self._patched: dict[int, tuple[bool, ...]] = {}
+        # Of the running instances of the parallel regions around, outermost first.
+        self._coordinates: list[tuple[str, int]] = []
 
     def block(self, block: Block) -> None:
         """Run statements one after the other."""
@@ -318,19 +320,22 @@ class Machine:
         monitor = self._monitor
         if monitor is not None:
             monitor.enter(region)
+        depth = len(self._coordinates)
         for point in self._orders.instances(self._points(region.domain, region.indices)):
+            self._coordinates.extend(zip(names, point, strict=True))
             if monitor is not None:
                 monitor.instance(point)
             start = [
-                (tile, np.zeros(tile.shape, np.bool_) if k in joins else None)
-                for k, (tile, _) in enumerate(before)
+                (tile, np.zeros(tile.shape, np.bool_) if k in joins else written)
+                for k, (tile, written) in enumerate(before)
             ]
             for k, (tile, written) in enumerate(self._body(region, point, start)):
                 if k not in joins:
                     # The verifier has shown that every instance yields the same value.
-                    after[k] = (tile, None)
+                    after[k] = (tile, written)
                 elif written is not None:
-                    joins[k].add(tile, written, tuple(zip(names, point, strict=True)))
+                    joins[k].add(tile, written, tuple(self._coordinates))
+            del self._coordinates[depth:]
         if monitor is not None:
             monitor.leave()
         for k, join in joins.items():

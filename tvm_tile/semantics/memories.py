@@ -22,11 +22,15 @@ _POISON = 0x7F
 
 
 def allocate(memory: Memory) -> Array:
-    """A new array for an explicit memory; strides and layout are placement and mean nothing here."""
-    if memory.dtype == "bool":
-        return np.ones(memory.shape, np.bool_)
-    poison = np.full((*memory.shape, bits(memory.dtype) // 8), _POISON, np.uint8)
-    return poison.view(numpy_dtype(memory.dtype))[..., 0]
+    """A new array for an explicit memory, with its strides; a layout is placement and means nothing here."""
+    if 0 in memory.shape:
+        return np.zeros(memory.shape, numpy_dtype(memory.dtype))
+    size = 1 + sum((n - 1) * step for n, step in zip(memory.shape, memory.element_strides, strict=True))
+    width = bits(memory.dtype) // 8
+    poison = np.full(size * width, 1 if memory.dtype == "bool" else _POISON, np.uint8)
+    steps = tuple(step * width for step in memory.element_strides)
+    flat = poison.view(numpy_dtype(memory.dtype))
+    return np.lib.stride_tricks.as_strided(flat, memory.shape, steps)
 
 
 def update_window(array: Array, window: Window, value: Array, fn: str, mask: Array | None) -> Array:

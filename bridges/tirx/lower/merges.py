@@ -7,7 +7,6 @@ total of each fibre in a register.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,21 +14,19 @@ from tvm.tirx import BufferStore
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.elementwise import apply
-from tvm_tile.bridges.tirx.lower.inlining import Fresh, all_but, inlined
+from tvm_tile.bridges.tirx.lower.inlining import Fresh, inlined
 from tvm_tile.bridges.tirx.lower.loops import element_loops
 from tvm_tile.bridges.tirx.lower.merge_lanes import lane_statements
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.bridges.tirx.lower.values import Index, Source, flat_index
 from tvm_tile.ir.dtypes import accumulation_dtype, is_float
 from tvm_tile.ir.functions import identity_of
-from tvm_tile.ir.index import IndexConst, IndexExpr, IndexVar, add
+from tvm_tile.ir.index import IndexConst, IndexExpr, IndexVar
 from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.ops import (
     Broadcast,
     Elementwise,
     Extract,
-    Full,
-    Number,
     Point,
     ReduceTile,
     Slice,
@@ -49,26 +46,13 @@ def reduction_statements(op: MergeReduce, lanes: int, fresh: Fresh) -> list[Stat
     side_by_side = lane_statements(op, lanes, fresh)
     if side_by_side is not None:
         return side_by_side
-    if op.where is not None and not op.seeds:
-        return _counted_reduction(op, fresh)
     statements: list[Statement] = []
     shape = op.operands[0].shape
     axes = tuple(sorted(op.axes))
     indices = tuple(fresh("r", TileType((), "int64")) for _ in axes)
     domain = Domain(tuple(IndexConst(shape[axis]) for axis in axes))
     places: dict[int, IndexExpr] = {axis: IndexVar(index) for axis, index in zip(axes, indices, strict=True)}
-    if op.seeds or 0 in (shape[axis] for axis in axes):
-        inits = _start(op, statements, fresh)
-    else:
-        # Nothing is combined with the identity, for which not every merge of a fold has to hold its law.
-        ends = {axis: shape[axis] - 1 if op.policy == "fold_right" else 0 for axis in axes}
-        first: dict[int, IndexExpr] = {axis: IndexConst(end) for axis, end in ends.items()}
-        inits = tuple(_contribution(op, first, statements, fresh))
-        if len(axes) == 1:
-            domain = Domain((IndexConst(shape[axes[0]] - 1),))
-            places = {axes[0]: add(IndexVar(indices[0]), IndexConst(0 if op.policy == "fold_right" else 1))}
-        else:
-            domain = dataclasses.replace(domain, where=all_but(indices, tuple(ends.values())))
+    inits = _start(op, statements, fresh)
     body: list[Statement] = []
     args = tuple(fresh(v.name, v.type) for v in op.outputs)
     parts = _contribution(op, places, body, fresh)
@@ -97,67 +81,23 @@ def _fold(
     return Serial(*parts, span=op.span)
 
 
-def _counted_reduction(op: MergeReduce, fresh: Fresh) -> list[Statement]:
-    """With a mask and no seed: fibre by fibre, the first contribution that counts is not combined."""
-    assert op.where is not None
-    statements: list[Statement] = []
-    identity = _start(op, statements, fresh)
-    shape = op.operands[0].shape
-    axes = tuple(sorted(op.axes))
-    indices = tuple(fresh("r", TileType((), "int64")) for _ in axes)
-    places: dict[int, IndexExpr] = {axis: IndexVar(index) for axis, index in zip(axes, indices, strict=True)}
-    body: list[Statement] = []
-    args = tuple(fresh(v.name, v.type) for v in op.outputs)
-    parts = _contribution(op, places, body, fresh)
-    joined = inlined(op.merge.combine, (*args, *parts), body, fresh)
-    mask = _fibre_elements(op.where, places, body, fresh)
-    counted, nothing, more, found = (fresh("counted", mask.type) for _ in range(4))
-    body.append(Elementwise(more, "or", (counted, mask)))
-    kept = [_chosen(mask, new, old, body, fresh) for new, old in zip(joined, args, strict=True)]
-    yields = [_chosen(counted, new, part, body, fresh) for new, part in zip(kept, parts, strict=True)]
-    statements.append(Full(nothing, Number("False")))
-    domain = Domain(tuple(IndexConst(shape[axis]) for axis in axes))
-    totals = tuple(fresh(v.name, v.type) for v in op.outputs)
-    statements.append(
-        _fold(
-            op,
-            domain,
-            indices,
-            body,
-            (*identity, nothing),
-            (*args, counted),
-            [*yields, more],
-            (*totals, found),
-        )
-    )
-    for output, total, unit in zip(op.outputs, totals, identity, strict=True):
-        wide = _as_wide(found, output, statements, fresh)
-        statements.append(Elementwise(output, "where", (wide, total, unit), span=op.span))
-    return statements
-
-
 def scan_statements(op: Scan, outputs: Sequence[Memory], fresh: Fresh) -> list[Statement]:
     """Statements that store the outputs of a scan into memories."""
     statements: list[Statement] = []
     extent = op.operands[0].shape[op.axis]
     if extent == 0:
         return statements
-    start = _start(op, statements, fresh) if op.seeds or op.exclusive else ()
-    first: dict[int, IndexExpr] = {op.axis: IndexConst(0)}
-    inits = tuple(_contribution(op, first, statements, fresh))
-    if op.seeds:
-        inits = tuple(inlined(op.merge.combine, (*op.seeds, *inits), statements, fresh))
-    _store_at(op, IndexConst(0), start if op.exclusive else inits, outputs, statements)
+    start = _start(op, statements, fresh)
     index = fresh("r", TileType((), "int64"))
-    place = add(IndexVar(index), IndexConst(1))
-    args = tuple(fresh(v.name, v.type) for v in inits)
+    place = IndexVar(index)
+    args = tuple(fresh(v.name, v.type) for v in start)
     body: list[Statement] = []
     parts = _contribution(op, {op.axis: place}, body, fresh)
     joined = inlined(op.merge.combine, (*args, *parts), body, fresh)
     _store_at(op, place, args if op.exclusive else joined, outputs, body)
-    results = tuple(fresh(v.name, v.type) for v in inits)
-    domain = Domain((IndexConst(extent - 1),))
-    loop = Serial(domain, (index,), Block(tuple(body)), inits, args, tuple(joined), results, span=op.span)
+    results = tuple(fresh(v.name, v.type) for v in start)
+    domain = Domain((IndexConst(extent),))
+    loop = Serial(domain, (index,), Block(tuple(body)), start, args, tuple(joined), results, span=op.span)
     return [*statements, loop]
 
 
