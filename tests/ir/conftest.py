@@ -43,6 +43,13 @@ def every_node() -> str:
     return text.partition("\n")[2]
 
 
+@pytest.fixture(scope="session")
+def memory_and_merges() -> str:
+    """Text of a legal program with every operation on memory, and every one that holds a merge."""
+    text = (Path(__file__).parent / "memory_and_merges.tile").read_text(encoding="utf-8")
+    return text.partition("\n")[2]
+
+
 NAMES = st.sampled_from(
     ["", "a", "acc", "if", "λ", "größe", "odd name", 'qu"ote', "x.1", "1st", "a\nb", "%3", "²", "#"]
 )

@@ -84,7 +84,12 @@ def test_the_text_is_shown_under_a_given_file_name():
         (body("%y.2: float32[], %z.3: int8[] = negative %x.1"), "negative defines one value, not 2", 2, 33),
         (body("negative %x.1"), "negative defines one value, not 0", 2, 1),
         (body("%y.2: float32[] = store @A[0], %x.1"), "store defines no value", 2, 19),
-        (body("store @B[0], %x.1"), "memory @B is neither a parameter nor allocated; the memories visible here are @A", 2, 7),
+        (
+            body("store @B[0], %x.1"),
+            "memory @B is neither a parameter nor allocated; the memories visible here are @A",
+            2,
+            7,
+        ),
         (body("store @A[%n.0 %4], %x.1"), "found %4", 2, 15),
         (body("store @A[%n.0 and 1], %x.1"), "expected a truth value here, but %n.0 is an integer", 2, 15),
         (body("store @A[1 < 2], %x.1"), "expected an integer here, but (1 < 2) is a truth value", 2, 15),
