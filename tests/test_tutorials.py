@@ -31,3 +31,14 @@ def test_the_example_of_the_readme_runs(tmp_path):
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "done"
     assert len(code.strip().splitlines()) <= 22
+
+
+def test_the_relax_example_of_the_readme_runs(tmp_path):
+    blocks = [part.split("```")[0] for part in (ROOT / "README.md").read_text().split("```python\n")[1:]]
+    (code,) = [block for block in blocks if "tt.relax.call" in block]
+    script = tmp_path / "example.py"
+    check = "np.testing.assert_allclose(result.numpy(), np.maximum(a @ b, 0), rtol=1e-4)\nprint('done')\n"
+    script.write_text(f"{code}\n{check}")
+    done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "done"

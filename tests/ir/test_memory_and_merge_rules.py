@@ -38,7 +38,8 @@ CASES = {
     ),
     "mask of an atomic": ("mask %positive.3", "mask %zero.2", "type", "a mask for shape () must be bool[]"),
     "symbol": (
-        'extern "c_function"', 'extern "not a name"', "opaque call", "'not a name' is not the name of a C function",
+        'extern "c_function"', 'extern "not a name"',
+        "opaque call", "'not a name' is not the name of a C function",
     ),
     "tile passed to C": (
         "(@strided[0, 1], %at.1)", "(@strided[0, 1], %six.4)",
@@ -69,7 +70,9 @@ CASES = {
     "where of a reduction": (
         "where %keep.16", "where %positive.3", "type", "a mask for shape (2, 6) must be bool[2, 6]",
     ),
-    "seeds": ("seeds (%zero.17, %zero.17)", "seeds (%zero.17)", "type", "the seeds are float32[2], the states"),
+    "seeds": (
+        "seeds (%zero.17, %zero.17)", "seeds (%zero.17)", "type", "the seeds are float32[2], the states",
+    ),
     "unordered tree without commutativity": (
         "policy fold_right", "policy unordered_tree",
         "reduction policy", "permutes contributions, but the merge of count, last is not commutative",
