@@ -168,13 +168,14 @@ def test_admitted_orders_agree(drawn, order, reduction):
     np.testing.assert_array_equal(again, expected)
 
 
-@given(programs())
-@settings(max_examples=60)
-def test_generated_code_agrees_with_the_meaning(drawn):
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+@given(drawn=programs())
+@settings(max_examples=40)
+def test_generated_code_agrees_with_the_meaning(target, drawn):
     program, x, y = drawn
     expected = y.copy()
     tt.interpret(program, x, expected)
-    tt.build(program, "llvm")(x, y)
+    tt.build(program, target)(x, y)
     np.testing.assert_array_equal(y, expected)
 
 
@@ -222,17 +223,18 @@ def random_float_program(X, Y, *, tile, steps):
         Y[tt.ds(i * tile, tile), :] = x
 
 
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
 @given(
-    st.lists(st.sampled_from(FLOAT_STEPS), min_size=1, max_size=4).map(tuple),
-    st.tuples(st.integers(1, 7), st.integers(1, 40)),
-    st.integers(1, 5),
-    st.integers(0, 2**32 - 1),
+    steps=st.lists(st.sampled_from(FLOAT_STEPS), min_size=1, max_size=4).map(tuple),
+    shape=st.tuples(st.integers(1, 7), st.integers(1, 40)),
+    tile=st.integers(1, 5),
+    seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=30)
-def test_generated_code_of_float_programs_agrees_with_the_meaning(steps, shape, tile, seed):
+@settings(max_examples=25)
+def test_generated_code_of_float_programs_agrees_with_the_meaning(target, steps, shape, tile, seed):
     x = np.random.default_rng(seed).standard_normal(shape).astype("f4")
     expected, y = np.zeros_like(x), np.zeros_like(x)
     program = random_float_program.trace(x, y, tile=tile, steps=steps)
     tt.interpret(program, x, expected)
-    tt.build(program, "llvm")(x, y)
+    tt.build(program, target)(x, y)
     np.testing.assert_allclose(y, expected, rtol=2e-4, atol=2e-5 * max(1.0, float(np.abs(expected).max())))
