@@ -12,6 +12,7 @@ import ctypes
 import os
 import platform
 import struct
+from itertools import pairwise
 from typing import Any
 
 from tvm_tile.bridges.tirx.target import reported_flags
@@ -61,7 +62,7 @@ def name_unknown_processor(device: Any) -> None:
 def _offset_of_name(memory: int, record: int) -> int | None:
     """Where the record points to the unknown name, right after the triple."""
     words = struct.unpack(f"<{_RECORD // 8}Q", _read(memory, record, _RECORD) or bytes(_RECORD))
-    for k, (triple, name) in enumerate(zip(words, words[1:], strict=False)):
+    for k, (triple, name) in enumerate(pairwise(words)):
         if (_read(memory, name, len(_UNKNOWN)), _read(memory, triple, len(_TRIPLE))) == (_UNKNOWN, _TRIPLE):
             return 8 * (k + 1)
     return None

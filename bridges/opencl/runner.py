@@ -60,16 +60,14 @@ class Runner:
         # Arguments are set on kernel objects, which calls of several threads would share.
         with self._lock:
             kernels = self._compiled(device)
-            flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-            shared = {
-                id(array): cl.Buffer(device.context, flags, hostbuf=array if array.size else np.zeros(1, "u8"))
-                for array in arrays.values()
-            }
+            shared = {id(array): self._buffer(device, array.nbytes) for array in arrays.values()}
+            for array in arrays.values():
+                if array.size:
+                    cl.enqueue_copy(device.queue, shared[id(array)], array, is_blocking=False)
             places: dict[str, Any] = {name: shared[id(array)] for name, array in arrays.items()}
             places |= scalars
             for temporary in self._code.temporaries:
-                size = max(temporary.nbytes, 1)
-                places[temporary.name] = cl.Buffer(device.context, cl.mem_flags.READ_WRITE, size)
+                places[temporary.name] = self._buffer(device, temporary.nbytes)
             for launch in self._code.launches:
                 kernel = kernels[launch.kernel]
                 kernel.set_args(*(places[name] for name in launch.arguments))
@@ -79,6 +77,12 @@ class Runner:
                 if arrays[name].size:
                     cl.enqueue_copy(device.queue, arrays[name], places[name], is_blocking=False)
             device.queue.finish()
+
+    def _buffer(self, device: Device, nbytes: int) -> Any:
+        """Memory of whole words, since atomic updates of narrow elements exchange words."""
+        import pyopencl as cl
+
+        return cl.Buffer(device.context, cl.mem_flags.READ_WRITE, max(-(-nbytes // 8), 1) * 8)
 
     def _compiled(self, device: Device) -> dict[str, Any]:
         import pyopencl as cl

@@ -179,7 +179,7 @@ def _scalar(builder: Any, name: str, argument: Any, dtype: str) -> tuple[Any, An
     if dtype == "bfloat16":
         raise UnsupportedError(
             f"argument {name} is a bfloat16 scalar, and TVM's VM passes none",
-            suggestion='pass a number, or make the parameter a tt.Scalar["float32"] and cast it in the kernel',
+            suggestion='pass a number, or take a tt.Scalar["float32"] and cast it in the kernel',
         )
     return argument, spec((), dtype)
 

@@ -1,4 +1,4 @@
-"""Programs built for devices: generated text, its launches, and calls where there is something to run them."""
+"""Programs built for devices: generated text, its launches, and calls where something can run them."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class DeviceExecutable(Executable):
         if kind != "opencl":
             raise UnsupportedError(
                 f"{self._program.name} is built for {kind}, which does not run here",
-                suggestion='tt.build(program, "opencl"), or the text of exe.source() in your own host program',
+                suggestion='tt.build(program, "opencl"), or exe.source() in a host program of your own',
             )
         runner = self._artifact.aliasing_runner if overlap.groups else self._artifact.runner
         written = [memory.name for memory in self._program.tensors if memory in self._written]

@@ -203,7 +203,7 @@ def _query_heads_per_key_head(Q: Any, K: Any, V: Any, O: Any) -> int:
         assert tensor.ndim == 4, f"{name} has shape {tensor.shape}, not (batch, key_heads, keys, dim)"
         assert tensor.dtype == Q.dtype, f"Q is {Q.dtype}, {name} is {tensor.dtype}; cast one of them"
     assert Q.ndim >= 3, f"Q has shape {Q.shape}, not (batch, heads, ..., dim)"
-    batch, heads, dim = *Q.shape[:2], Q.shape[-1]
+    batch, heads, dim = Q.shape[0], Q.shape[1], Q.shape[-1]
     assert (K.shape[0], K.shape[3]) == (batch, dim), f"K has shape {K.shape}, Q has {Q.shape}"
     assert V.shape[:3] == K.shape[:3], f"V has shape {V.shape}, K has {K.shape}"
     expected = (*Q.shape[:-1], V.shape[3])
@@ -213,7 +213,7 @@ def _query_heads_per_key_head(Q: Any, K: Any, V: Any, O: Any) -> int:
     assert key_heads and heads % key_heads == 0, (
         f"{heads} query heads do not share {key_heads} key heads evenly"
     )
-    return heads // key_heads
+    return int(heads // key_heads)
 
 
 def _scale_of_scores(Q: Any, scale: float | None) -> float:

@@ -22,7 +22,7 @@ def conv2d(
     bf: int = 32,
     bc: int = 16,
     bh: int = 4,
-    bw: int = 16,
+    bw: int = 32,
 ) -> None:
     """Convolution: each output pixel is the sum of a window of all channels, weighted by a filter.
 

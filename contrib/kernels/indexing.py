@@ -83,7 +83,7 @@ def segment_sum(X: Any, segments: Any, Y: Any, *, block: int = 32) -> None:
 
 
 @tt.kernel
-def histogram(X: Any, Y: Any, *, block: int = 4096) -> None:
+def histogram(X: Any, Y: Any, *, block: int = 16384) -> None:
     """Count how often each integer occurs: ``Y[b]`` is the number of elements of ``X`` that equal ``b``.
 
     Each instance counts a part of a row on its own, and adds its counts to the common ones at once.

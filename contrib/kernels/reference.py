@@ -68,7 +68,8 @@ def _activation(name: str, x: Array) -> Array:
         case "relu":
             return np.maximum(x, 0.0)
         case "gelu":
-            return x * 0.5 * (1.0 + np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2.0)))
+            erf: Array = np.vectorize(math.erf, otypes=[np.float64])(x / math.sqrt(2.0))
+            return x * 0.5 * (1.0 + erf)
         case "gelu_tanh":
             return x * 0.5 * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
         case "silu":

@@ -30,7 +30,7 @@ def row_index(X: Any, row: Any) -> tuple[Any, ...]:
 
 def block_width(X: Any, block: int) -> int:
     """Elements of a row to handle at a time: ``block``, or the whole row if that is less; at least 1."""
-    return max(1, min(block, X.shape[-1]))
+    return int(max(1, min(block, X.shape[-1])))
 
 
 def row_block(X: Any, row: Any, k: Any, width: int) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ __all__ = ["cummax", "cumsum"]
 
 
 @tt.kernel
-def cumsum(X: Any, Y: Any, *, block: int = 256) -> None:
+def cumsum(X: Any, Y: Any, *, block: int = 64) -> None:
     """Running sums of each row: ``Y[..., i] = X[..., 0] + ... + X[..., i]``.
 
     Parameters
@@ -43,7 +43,7 @@ def cumsum(X: Any, Y: Any, *, block: int = 256) -> None:
 
 
 @tt.kernel
-def cummax(X: Any, Y: Any, *, block: int = 256) -> None:
+def cummax(X: Any, Y: Any, *, block: int = 64) -> None:
     """Running maxima of each row: ``Y[..., i]`` is the largest of ``X[..., 0]`` to ``X[..., i]``.
 
     Parameters

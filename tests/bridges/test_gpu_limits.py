@@ -73,7 +73,13 @@ def test_kernels_call_no_host_functions(target):
 
 @pytest.mark.parametrize(
     ("target", "scope"),
-    [("llvm", "block"), ("cuda", "worker"), ("metal", "cluster"), ("opencl", "warpgroup"), ("llvm", "thread")],
+    [
+        ("llvm", "block"),
+        ("cuda", "worker"),
+        ("metal", "cluster"),
+        ("opencl", "warpgroup"),
+        ("llvm", "thread"),
+    ],
 )
 def test_a_scope_that_the_target_lacks_is_refused(target, scope):
     with pytest.raises(tt.UnsupportedError, match=rf"'{scope}', which {target} does not have"):

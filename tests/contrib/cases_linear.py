@@ -1,11 +1,11 @@
-"""Matrix products, kernels on rows, attention, losses."""
+"""Matrix products, kernels on rows, attention, losses, neighbours."""
 
 import numpy as np
 
 from tvm_tile.contrib import kernels
 from tvm_tile.contrib.kernels import reference
 
-from .case import FLOATS, INTS, Case, normal, unwritten
+from .case import FLOATS, INTS, Case, normal, numpy_dtype, unwritten
 
 SMALL_TILES = {"bm": 16, "bn": 16, "bk": 8}
 
@@ -100,6 +100,16 @@ def classified(rng, dtype):
         unwritten((7,), dtype),
         unwritten((7, 37), dtype),
     )
+
+
+def scattered(rng, dtype):
+    """Small whole numbers make distances exact and ties frequent."""
+    queries, points = (rng.integers(0, 4, (n, 3)).astype(numpy_dtype(dtype)) for n in (13, 50))
+    return (queries, points), (unwritten((13, 3), dtype), unwritten((13, 3), "int64"))
+
+
+def three_nearest(*inputs):
+    return reference.knn(*inputs, k=3)
 
 
 def causal(*inputs):
@@ -237,4 +247,5 @@ CASES: tuple[Case, ...] = (
         constants={"bm": 8, "bn": 16},
     ),
     Case(kernels.transpose, "ragged", transposed, reference.transpose, (*FLOATS, *INTS), tolerance=0.0),
+    Case(kernels.knn, "ties", scattered, three_nearest, tolerance=0.0, constants={"bq": 8, "bp": 16}),
 )

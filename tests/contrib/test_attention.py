@@ -82,11 +82,11 @@ def test_nan_in_a_later_key_does_not_reach_earlier_queries(execute):
     assert np.isnan(O).sum() == 5 * O.shape[-1]
 
 
-MASK_SHAPES = [(2, 2, 21, 37), (2, 1, 1, 37), (1, 2, 21, 1), (21, 37), (37,), (2, 1, 37), (1, 1), ()]
+MASK_SHAPES = [(2, 2, 21, 37), (2, 1, 1, 37), (1, 2, 21, 1), (21, 37), (37,), (1, 1), ()]
 
 
 @pytest.mark.parametrize("shape", MASK_SHAPES)
-@pytest.mark.parametrize("kind", ["bool", "float32", "float16"])
+@pytest.mark.parametrize("kind", ["bool", "float32"])
 def test_masks_broadcast_as_in_numpy(execute, shape, kind):
     Q, K, V, O = inputs_of(21, 37)
     rng = np.random.default_rng(2)

@@ -22,7 +22,7 @@ def plus_one(X, Y):
 
 
 @tt.kernel
-def weighted(X, Y, n: tt.Scalar["int64"], w: tt.Scalar["float32"], on: tt.Scalar["bool"]):
+def weighted(X, Y, n: tt.Scalar["int64"], w: tt.Scalar["float32"], on: tt.Scalar["bool"]):  # noqa: F821
     for i in tt.parallel(n):
         Y[i] = tt.where(on, X[i] * w, X[i])
 

@@ -184,7 +184,7 @@ def _integer_to_float(value: Any, source: str, target: str, registers: Registers
 def _integer_to_odd_float32(value: Any, source: str, registers: Registers) -> Any:
     """An integer as a float32 of 24 bits: exactly, or with what it lost visible in its last bits.
 
-    Twelve bits at a time are cut off, as long as more than 24 are left; the narrow formats have fewer than 12.
+    Twelve bits at a time are cut off, as long as more than 24 are left; the narrow formats have fewer.
     """
     zero = literal(0, source)
     for cut in range(12, 12 * (bits(source) // 12), 12):

@@ -176,8 +176,8 @@ def _exchange(builder: Builder, word: str, pointer: Any, expected: Any, wanted: 
     if kind == "metal":
         found = builder.hold("found", expected, word)
         call = call_extern(
-            "bool", "atomic_compare_exchange_weak_explicit", pointer, tirx.address_of(found), wanted, _RELAXED,
-            _RELAXED,
+            "bool", "atomic_compare_exchange_weak_explicit", pointer, tirx.address_of(found), wanted,
+            _RELAXED, _RELAXED,
         )  # fmt: skip
         success = builder.hold("success", Cast("uint8", call), "uint8")
         return found, tirx.NE(success, IntImm("uint8", 0))

@@ -240,7 +240,9 @@ _OPENCL_TYPES = {
     "uint8": "uchar", "uint16": "ushort", "uint32": "uint", "uint64": "ulong",
     "float32": "float", "float64": "double",
 }  # fmt: skip
-_CUDA_TYPES = {f"{sign}int{width}": f"{sign}int{width}_t" for sign in ("", "u") for width in (8, 16, 32, 64)} | {
+_CUDA_TYPES = {
+    f"{sign}int{width}": f"{sign}int{width}_t" for sign in ("", "u") for width in (8, 16, 32, 64)
+} | {
     "float32": "float",
     "float64": "double",
 }

@@ -28,9 +28,7 @@ from tvm_tile.ir.values import Memory, Value
 __all__ = ["lower_program"]
 
 
-def lower_program(
-    program: Program, target: Target, *, noalias: bool = True, debug: bool = False
-) -> PrimFunc:
+def lower_program(program: Program, target: Target, *, noalias: bool = True, debug: bool = False) -> PrimFunc:
     """The TIRx function that runs a program.
 
     Parameters

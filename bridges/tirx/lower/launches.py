@@ -246,9 +246,7 @@ def _shape(instances: int | None, workspace: int, most_threads: int) -> tuple[in
 
 
 def _extent(variable: Any, tag: str, extent: int, body: Any) -> Any:
-    axis = IterVar(
-        Range(IntImm("int32", 0), IntImm("int32", extent)), variable, IterVar.ThreadIndex, tag
-    )
+    axis = IterVar(Range(IntImm("int32", 0), IntImm("int32", extent)), variable, IterVar.ThreadIndex, tag)
     return AttrStmt(axis, "thread_extent", IntImm("int32", extent), body)
 
 

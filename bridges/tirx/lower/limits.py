@@ -84,15 +84,15 @@ def _check_metal(program: Program) -> None:
         match statement:
             case Atomic(view=View(memory=memory), fn=fn) if bits(memory.dtype) != 32:
                 raise UnsupportedError(
-                    f"atomic_{fn} updates {memory.name}, whose elements are {memory.dtype}; Metal updates only "
-                    "32 bits atomically",
+                    f"atomic_{fn} updates {memory.name}, whose elements are {memory.dtype}; Metal updates "
+                    "only 32 bits atomically",
                     span=statement.span,
                     suggestion="use int32, uint32 or float32",
                 )
             case Elementwise(fn="fma", result=Value(type=type)) if type.dtype == "bfloat16":
                 raise UnsupportedError(
-                    f"fma gives {statement.result}, which is bfloat16; rounding once needs float64, which Metal "
-                    "does not have",
+                    f"fma gives {statement.result}, which is bfloat16; rounding once needs float64, which "
+                    "Metal does not have",
                     span=statement.span,
                     suggestion='use float32: x.astype("float32")',
                 )

@@ -168,6 +168,7 @@ def _current(builder: Builder, arg: Value, state: Any) -> Source:
 
 
 def with_indices(builder: Builder, loop: Loop, env: Environment) -> Environment:
+    """The environment with a loop's indices."""
     return {**env, **{index: Scalar(index.type, builder.integers[index]) for index in loop.indices}}
 
 
