@@ -75,9 +75,10 @@ def build(program: Program, target: Any = "llvm", debug: bool = False) -> Execut
     target
         As for :func:`lower`.
     debug
-        Check on every call what the program promises: ``bounds="assume"``, reads of memory that was not
-        written, effects of opaque functions. Calls run on guarded copies and take several times as long;
-        code is not kept on disk. On ``llvm`` only.
+        Check on every call what the program promises: ``bounds="assume"``, and that opaque functions write
+        only what they declare and nothing beside it. Reads of memory that was not written are found by
+        ``tt.interpret(..., debug=True)``. Calls run on guarded copies and take several times as long; code
+        is not kept on disk. On ``llvm`` only.
 
     Returns
     -------

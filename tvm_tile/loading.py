@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from tvm_tile.errors import ArgumentError
+
 __all__ = ["load"]
 
 
@@ -26,14 +28,19 @@ def load(source: Any, *args: Any, **options: Any) -> Any:
     Raises
     ------
     ArgumentError
-        The file cannot be read as an executable.
+        The file cannot be read as an executable, or something is given beside its path.
     CaptureError
         The source is neither memory nor a path.
     """
     if isinstance(source, (str, bytes, os.PathLike)):
         from tvm_tile.build import load as load_executable
 
-        return load_executable(source, *args, **options)
+        if args or options:
+            raise ArgumentError(
+                f"tt.load of the file {os.fspath(source)!r:.60} takes nothing beside the path",
+                suggestion="fill, bounds and mask are for parts of memory: tt.load(A.at[idx], fill=0)",
+            )
+        return load_executable(source)
     from tvm_tile.frontend.tensor import load as load_part
 
     return load_part(source, *args, **options)

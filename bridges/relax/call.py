@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ from tvm_tile.build import lower
 from tvm_tile.errors import ArgumentError, UnsupportedError
 from tvm_tile.frontend.kernel import Kernel
 from tvm_tile.frontend.specs import Spec, check_scalar, spec
-from tvm_tile.ir.dtypes import DTYPES
+from tvm_tile.ir.dtypes import DTYPES, is_float
 from tvm_tile.ir.values import Memory
 
 __all__ = ["call"]
@@ -192,4 +194,7 @@ def _as_declared(value: Any, param: Any) -> Any:
     if isinstance(value, tvm.ir.Expr):
         return value if str(value.ty.dtype) == dtype else tirx.Cast(dtype, value)
     number = value.item() if hasattr(value, "item") else value
+    if is_float(dtype) and isinstance(number, int) and abs(number) > sys.float_info.max:
+        # An integer beyond the largest float, as in other calls.
+        number = math.inf if number > 0 else -math.inf
     return tirx.const(number, dtype)

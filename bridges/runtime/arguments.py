@@ -32,6 +32,9 @@ _DEVICE_NAMES = {
     13: "cuda_managed",
 }
 
+#: What Python or NumPy would convert to a number, and no reader would: truth values, text, durations, pairs.
+_NO_NUMBERS = (bool, np.bool_, np.flexible, np.complexfloating, np.datetime64, np.timedelta64)
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -180,7 +183,12 @@ def _place_tensor(memory: Memory, argument: Any, written: bool) -> Placed:
             suggestion="pass it as a NumPy array",
         ) from error
     _check_device(memory, int(tensor.device.dlpack_device_type()))
-    _check_dtype(memory, str(tensor.dtype))
+    try:
+        dtype = str(tensor.dtype)
+    except ValueError:
+        # One that TVM has no name for, such as a complex one.
+        dtype = str(getattr(argument, "dtype", "a type that TVM does not know")).removeprefix("torch.")
+    _check_dtype(memory, dtype)
     _check_shape(memory, tuple(tensor.shape))
     itemsize = bits(memory.dtype) // 8
     return Placed(memory, tensor, tensor.data_ptr(), tuple(s * itemsize for s in tensor.strides))
@@ -237,7 +245,7 @@ def scalar_converter(param: Value) -> Callable[[Any], bool | int | float]:
         raise refuse(argument)
 
     def to_float(argument: Any) -> float:
-        if isinstance(argument, (int, float, np.generic)) and not isinstance(argument, (bool, np.bool_)):
+        if isinstance(argument, (int, float, np.generic)) and not isinstance(argument, _NO_NUMBERS):
             try:
                 return float(argument)
             except (TypeError, ValueError):
@@ -252,7 +260,7 @@ def scalar_converter(param: Value) -> Callable[[Any], bool | int | float]:
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
 
     def to_int(argument: Any) -> int:
-        if isinstance(argument, (bool, np.bool_)) or not isinstance(argument, (int, np.integer)):
+        if isinstance(argument, _NO_NUMBERS) or not isinstance(argument, (int, np.integer)):
             raise refuse(argument)
         number = int(argument)
         if not low <= number <= high:

@@ -143,10 +143,10 @@ def load_artifact(path: Path) -> Artifact:
         It was written by another version, or does not run on this machine.
     """
     name = repr(str(path))
-    if path.exists() and not path.is_file() and not path.is_dir():
-        # Reading a device or a pipe may never end.
-        raise ArgumentError(f"{name} is no file", suggestion="give the path that exe.save(path) got")
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            # Reading a device or a pipe may never end.
+            raise ArgumentError(f"{name} is no file", suggestion="give the path that exe.save(path) got")
         data = path.read_bytes()
     except OSError as error:
         raise ArgumentError(

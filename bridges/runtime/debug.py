@@ -91,6 +91,8 @@ class DebugExecutable(Executable):
         an argument. The caller's arrays are then as they were.
     """
 
+    _is_debug = True
+
     def __call__(self, *arguments: Any, **named: Any) -> None:
         """Run in place."""
         self._refuse_named(named)

@@ -9,6 +9,7 @@ folder outgrows its limit. A folder that cannot be used is reported once and don
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import logging
 import os
@@ -69,9 +70,15 @@ class FolderInfo:
 def folder() -> Path:
     """Where entries are: the environment variable ``TVM_TILE_CACHE_DIR``, else the user's cache folder."""
     given = os.environ.get(FOLDER_VARIABLE, "").strip()
-    return (
-        Path(given).expanduser() if given else Path(platformdirs.user_cache_dir("tvm-tile", appauthor=False))
-    )
+    if not given:
+        given = platformdirs.user_cache_dir("tvm-tile", appauthor=False)
+    return Path(os.path.expanduser(given))
+
+
+def _require_home(place: Path) -> None:
+    """Refuse a home that is not known, rather than make a folder named ``~`` in the current one."""
+    if place.parts[0].startswith("~"):
+        raise FileNotFoundError(errno.ENOENT, "the home folder is not known")
 
 
 def limit() -> int:
@@ -158,6 +165,7 @@ def store(key: str, library: bytes, description: Description) -> None:
         return
     place = folder()
     try:
+        _require_home(place)
         place.mkdir(parents=True, exist_ok=True)
         _make_room(place, allowed - len(data))
         write_atomically(place / (key + _SUFFIX), data)

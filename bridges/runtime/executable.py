@@ -9,7 +9,7 @@ program all the same or to say what does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,9 @@ class Executable:
         On a call: what does not fit, with the name of the parameter. On construction: the program writes
         a parameter whose own elements overlap.
     """
+
+    #: Whether calls check what the program promises.
+    _is_debug = False
 
     def __init__(self, program: Program, artifact: Artifact) -> None:
         self._program = program
@@ -218,7 +221,7 @@ class Executable:
         """
         self._artifact.save(_path(path))
 
-    def bench(self, *arguments: Any, repeat: int = 20) -> Timing:
+    def bench(self, *arguments: Any, repeat: int = 20, **named: Any) -> Timing:
         """Time calls with these arguments.
 
         The calls run in place, as any call does: a program that reads what it writes goes on from its own
@@ -236,7 +239,12 @@ class Executable:
         ArgumentError
             As a call; or ``repeat`` is no positive integer.
         """
+        self._refuse_named(named)
         return measure(self, arguments, repeat)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies and pickles are built from the program, or take the code of an equal one that was."""
+        return _rebuilt, (self._program, str(self.target), self._is_debug)
 
     def __repr__(self) -> str:
         params = ", ".join(
@@ -244,6 +252,13 @@ class Executable:
             for p in self._program.params
         )
         return f"<Executable {self._program.name}({params}) for {self.target.kind.name}>"
+
+
+def _rebuilt(program: Program, target: str, debug: bool) -> Executable:
+    """The executable of a program that travelled."""
+    from tvm_tile.build import build
+
+    return build(program, target, debug)
 
 
 def load(path: str | PathLike[str]) -> Executable:
@@ -266,9 +281,15 @@ def load(path: str | PathLike[str]) -> Executable:
 
 
 def _path(path: Any) -> Path:
-    if not isinstance(path, (str, PathLike)) or not isinstance(fspath(path), str) or "\0" in fspath(path):
-        raise ArgumentError(f"a path is text or a pathlib.Path, not {path!r:.60}", suggestion='"gemm.so"')
-    return Path(path)
+    if isinstance(path, (str, PathLike)) and isinstance(fspath(path), str) and "\0" not in fspath(path):
+        try:
+            fsencode(path)
+        except UnicodeEncodeError as error:
+            raise ArgumentError(
+                f"{path!r:.60} has characters that no file name here can have", suggestion='"gemm.so"'
+            ) from error
+        return Path(path)
+    raise ArgumentError(f"a path is text or a pathlib.Path, not {path!r:.60}", suggestion='"gemm.so"')
 
 
 def _is_read_only(argument: Any) -> bool:
@@ -301,6 +322,8 @@ def _take_torch(written: bool) -> Callable[[Any], Any]:
 
     def take(tensor: Any) -> Any:
         if not tensor.is_cpu or tensor.layout is not strided or tensor.is_neg() or tensor.is_quantized:
+            raise _NotAsIs
+        if tensor.is_nested:
             raise _NotAsIs
         if not tensor.requires_grad:
             return tensor

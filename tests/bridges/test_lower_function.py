@@ -11,7 +11,6 @@ from tvm import tirx
 import tvm_tile.frontend as tt
 from tvm_tile.bridges.tirx.lower import lower_program
 from tvm_tile.bridges.tirx.target import host_target
-from tvm_tile.errors import UnsupportedError
 from tvm_tile.ir.index import BoolConst, IndexConst
 from tvm_tile.ir.ops import Full, Number, Point, Store, View
 from tvm_tile.ir.regions import Block, Domain, Parallel, Program, Serial
@@ -171,12 +170,6 @@ def test_products_are_contracted_only_where_the_program_allows_it(run, pipeline,
     fused = run(tt.kernel(body).trace(A, B, C, D, E), A, B, C, D, E, pipeline=pipeline)[2:]
     different = [(have != expected).any() for have, expected in zip(fused, want, strict=True)]
     assert any(different), "the host has no fused multiply-add, so this test shows nothing"
-
-
-def test_a_target_that_is_no_cpu_is_refused():
-    target = tvm.target.Target({"kind": "cuda", "arch": "sm_80"}, host=LLVM)
-    with pytest.raises(UnsupportedError, match="'cuda'"):
-        lower_program(axpy.trace(0.0, floats(3, 20), floats(3, 20)), target)
 
 
 @pytest.mark.parametrize(

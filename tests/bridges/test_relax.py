@@ -222,6 +222,13 @@ def test_scalars_are_numbers_or_expressions(way):
     np.testing.assert_array_equal(run(program([X, scale], body), x, 3.0, way=way), (x * 3 + 0.5) * 2 + 0.25)
 
 
+@pytest.mark.parametrize(("sign", "value"), [(1, np.inf), (-1, -np.inf)])
+def test_an_integer_beyond_the_largest_float_is_infinite_as_in_other_calls(sign, value):
+    X, out, huge = tensor("X", (1,)), tt.spec((1,), "float32"), sign * 10**400
+    result = run(program([X], lambda _: tt.relax.call(affine, X, huge, 0.5, False, out)), np.ones(1, "f4"))
+    assert result == value
+
+
 def test_scalars_of_another_dtype_are_refused():
     X, scale = tensor("X", (7,)), relax.Var("scale", tvm.ir.PrimType("float64"))
     with pytest.raises(tt.ArgumentError, match=r"scale.*float64.*not a float32 scalar"):

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -63,6 +64,8 @@ def test_every_command_has_help(command, capsys):
         ["run", "x.py:k", "--spec", "float32[3]"],
         ["run", "x.py:k", "--spec", "A=nothing.npy"],
         ["run", "x.py:k", "--const", "n"],
+        ["run", "x.py:k", "--seed", "-1"],
+        ["run", "x.py:k", "--seed", "one"],
     ],
 )
 def test_bad_usage_exits_with_2(arguments, capsys):
@@ -117,6 +120,63 @@ def test_a_file_that_fails_to_import_is_a_finding(tmp_path, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        ("x = 3\ny = 1 / 0\n", "2:5", "ZeroDivisionError: division by zero"),
+        ("x = 3\ndef (\n", "2:5", "SyntaxError: invalid syntax"),
+        ("def f():\n    raise ValueError('two\\nlines')\nf()\n", "2:5", "ValueError: two lines"),
+        ("import no_such_module\n", "1:1", "No module named 'no_such_module'"),
+        ("raise BaseException('all of it')\n", "1:1", "BaseException: all of it"),
+        (
+            "class Mute(Exception):\n    def __str__(self):\n        raise self\nraise Mute()\n",
+            "4:1",
+            "Mute: (its text cannot be shown)",
+        ),
+    ],
+)
+def test_a_file_that_does_not_import_is_one_line_with_the_place_in_it(tmp_path, capsys, text, place, message):
+    path = tmp_path / "faulty_lines.py"
+    path.write_text(text)
+    assert main(["show", f"{path}:k"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert err.startswith(f"{path}:{place}: ArgumentError: {path} does not import: ")
+    assert message in err
+
+
+@pytest.mark.parametrize("where", ["file", "kernel"])
+def test_an_interruption_is_passed_on_as_shells_know_it(tmp_path, capsys, where):
+    path = tmp_path / "interrupted.py"
+    text = KERNELS.replace("        break", "        raise KeyboardInterrupt")
+    path.write_text("raise KeyboardInterrupt" if where == "file" else text)
+    assert main(["show", f"{path}:broken", "--args", "float32[4]"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_kernel_that_ends_the_process_is_one_line(tmp_path, capsys):
+    path = tmp_path / "ending.py"
+    path.write_text(KERNELS.replace("        break", "        raise SystemExit(0)"))
+    assert main(["show", f"{path}:broken", "--args", "float32[4]"]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert "ended the process with 0" in err
+
+
+def test_closed_and_plain_streams_are_no_error(tmp_path):
+    """Symptom: tracebacks where standard output was closed, or had no character for a name."""
+    path = tmp_path / "names.py"
+    path.write_text("import tvm_tile as tt\n\n@tt.kernel\ndef grün(Ä):\n    Ä[0] = 1.0\n", encoding="utf-8")
+    arguments = [sys.executable, "-m", "tvm_tile", "show", f"{path}:grün", "--args", "float32[4]", "--only"]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    plain = subprocess.run([*arguments, "program"], capture_output=True, text=True, env=environment)
+    assert (plain.returncode, plain.stderr) == (0, "")
+    assert r"kernel gr\xfcn(@\xc4: float32[4])" in plain.stdout
+    command = ["sh", "-c", '"$@" >&-', "sh", *arguments, "program"]
+    closed = subprocess.run(command, capture_output=True, text=True)
+    assert (closed.returncode, closed.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("status", ["", "0", "3", "'a word'"])
 def test_a_file_that_ends_the_process_is_one_line(tmp_path, capsys, status):
     path = tmp_path / "faulty_script.py"
@@ -145,12 +205,18 @@ def test_arguments_and_constants_parse():
     assert parse_argument(" int8[ 3 , 4 ] ") == tt.spec((3, 4), "int8")
     assert parse_argument("float64[]") == tt.spec((), "float64")
     assert parse_argument("-2.5") == -2.5
+    assert parse_argument("inf") == -parse_argument("-inf") == float("inf")
+    assert np.isnan(parse_argument("nan"))
+    assert parse_constant("act='nan'") == ("act", "nan")
+    assert parse_constant("bound=-inf") == ("bound", -float("inf"))
     assert parse_constant("bm=32") == ("bm", 32)
     assert parse_named("A=int8[3]") == ("A", tt.spec((3,), "int8"))
     assert parse_constant("act=gelu") == ("act", "gelu")
 
 
-@pytest.mark.parametrize("text", ["float32", "float32[3", "[3]", "'x'", "(1, 2)"])
+@pytest.mark.parametrize(
+    "text", ["float32", "float32[3", "[3]", "'x'", "(1, 2)", "infinite", "{[]: 1}", "(" * 5000, "1" * 5000]
+)
 def test_an_argument_that_is_neither_tensor_nor_number_is_refused(text):
     with pytest.raises(tt.ArgumentError, match="neither a tensor nor a number"):
         parse_argument(text)
@@ -238,6 +304,59 @@ def test_run_on_random_numbers_repeats_with_its_seed(kernels, capsys):
 def test_run_refuses_to_save_what_is_no_tensor(kernels, capsys):
     assert main(["run", f"{kernels}:twice", "--args", "float32[3]", "float32[3]", "--save", "Z=z.npy"]) == 1
     assert "--save 'Z=z.npy'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("given", ["2.0", "float32[]"])
+def test_run_takes_a_run_time_scalar_as_a_number_or_makes_one_up(tmp_path, capsys, given):
+    path = tmp_path / "scaling.py"
+    path.write_text(
+        "import tvm_tile as tt\n\n@tt.kernel\ndef scaled(a: tt.Scalar['float32'], Y):\n    Y[0] = a * 2.0\n"
+    )
+    assert main(["run", f"{path}:scaled", "--args", given, "float32[1]"]) == 0
+    assert capsys.readouterr().out.startswith("Y float32[1]: minimum " + ("4," if given == "2.0" else ""))
+    assert main(["run", f"{path}:scaled", "--args", "float32[1]", "float32[1]"]) == 1
+    assert "scalar" in capsys.readouterr().err
+
+
+def test_run_says_of_infinities_and_nan_what_they_are(kernels, capsys, tmp_path):
+    np.save(tmp_path / "x.npy", np.array([np.inf, -np.inf, np.nan], "float32"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert main(["run", f"{kernels}:twice", "--args", f"{tmp_path / 'x.npy'}", "float32[3]"]) == 0
+    assert capsys.readouterr().out.endswith("mean nan, 1 NaN\n")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            ["float32[99999999999999]", "float32[3]"],
+            "argument X of shape (99999999999999,) does not fit into",
+        ),
+        (["float32[9223372036854775808]", "float32[3]"], "64-bit addresses do not reach"),
+        (["float32[3]", "float32[3]", "--save", "Y=a.npy", "Y=b.npy"], "--save has Y twice"),
+    ],
+)
+def test_run_refuses_what_it_cannot_hold_or_keep(kernels, capsys, given, message):
+    assert main(["run", f"{kernels}:twice", "--args", *given]) == 1
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert message in err
+
+
+@pytest.mark.parametrize("content", ["archive", "more than there is memory", "nothing"])
+def test_a_file_that_holds_no_array_is_bad_usage(kernels, capsys, tmp_path, content):
+    path = tmp_path / "x.npy"
+    with open(path, "wb") as file:
+        if content == "archive":
+            np.savez(file, x=np.zeros(3))
+        elif content != "nothing":
+            header = {"descr": "<f4", "fortran_order": False, "shape": (10**14,)}
+            np.lib.format.write_array_header_1_0(file, header)
+    with pytest.raises(SystemExit) as caught:
+        main(["run", f"{kernels}:twice", "--args", str(path), "float32[3]"])
+    assert caught.value.code == 2
+    assert f"{path}" in capsys.readouterr().err
 
 
 def test_doctor_says_that_llvm_runs(capsys):

@@ -170,15 +170,19 @@ def test_text_orders_and_debugging_keep_the_meaning(drawn, seed):
         np.testing.assert_array_equal(other, expected, err_msg=str(options))
 
 
-@pytest.mark.parametrize("target", ["llvm", "opencl"])
-@given(drawn=programs())
-@settings(max_examples=25)
-def test_generated_code_agrees_with_the_meaning(target, drawn):
+def check_against_the_meaning(target, drawn):
     program, x, y = drawn
     expected = y.copy()
     tt.interpret(program, x, expected)
     tt.build(program, target)(x, y)
     np.testing.assert_array_equal(y, expected)
+
+
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+@given(drawn=programs())
+@settings(max_examples=25)
+def test_generated_code_agrees_with_the_meaning(target, drawn):
+    check_against_the_meaning(target, drawn)
 
 
 @pytest.mark.slow
@@ -186,11 +190,7 @@ def test_generated_code_agrees_with_the_meaning(target, drawn):
 @given(drawn=programs())
 @settings(max_examples=300)
 def test_generated_code_of_many_programs_agrees_with_the_meaning(target, drawn):
-    program, x, y = drawn
-    expected = y.copy()
-    tt.interpret(program, x, expected)
-    tt.build(program, target)(x, y)
-    np.testing.assert_array_equal(y, expected)
+    check_against_the_meaning(target, drawn)
 
 
 @pytest.mark.parametrize("target", ["interpreter", "llvm", "opencl"])

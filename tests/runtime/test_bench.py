@@ -68,3 +68,11 @@ def test_a_number_of_runs_that_is_none_is_refused(copy_program, repeat):
 def test_arguments_that_do_not_fit_are_named(copy_program):
     with pytest.raises(ArgumentError, match="parameter B expects shape"):
         build(copy_program((4, 3))).bench(np.ones((4, 3), "float32"), np.zeros((4, 4), "float32"))
+
+
+def test_arguments_by_name_are_refused_as_in_a_call(copy_program):
+    exe = build(copy_program((4, 3)))
+    a, b = np.ones((4, 3), "float32"), np.zeros((4, 3), "float32")
+    assert exe.bench(a, b, repeat=1).runs
+    with pytest.raises(ArgumentError, match="takes arguments by position; got 'number' by name"):
+        exe.bench(a, b, number=3)

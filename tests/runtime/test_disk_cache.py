@@ -237,11 +237,14 @@ def test_what_other_programs_left_is_not_touched_but_our_own_remains_go(copy_pro
     assert (place / "notes.txt").read_text() == "mine"
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that share one import are made by fork")
 def test_processes_that_build_the_same_and_others_at_once(place):
+    """One of them is killed while it builds and writes; all others get their results."""
     code = """
-        import sys, numpy as np
+        import os, signal, sys, time, traceback
+        import numpy as np, tvm
         import tvm_tile as tt
-        from tvm_tile.build import build
+        import tvm_tile.bridges.runtime.artifact
 
         def make(n):
             @tt.kernel
@@ -250,29 +253,64 @@ def test_processes_that_build_the_same_and_others_at_once(place):
                     Y[tt.ds(i, 1)] = X[tt.ds(i, 1)] * float(n)
             return scaled
 
-        own = int(sys.argv[1])
-        for _ in range(2):
-            for n in (1, own, 2):
+        def build(numbers):
+            for n in numbers:
                 x, y = np.arange(7, dtype="float32"), np.zeros(7, "float32")
                 make(n)(x, y)
                 assert (y == x * n).all(), (n, y)
+
+        def child(numbers):
+            process = os.fork()
+            if process == 0:
+                try:
+                    build(numbers)
+                    os._exit(0)
+                except BaseException:
+                    traceback.print_exc()
+                    os._exit(1)
+            return process
+
+        doomed = child(range(100, 100000))
+        workers = [child((1, own, 2, 1, own, 2)) for own in (10, 11, 12, 13)]
+        time.sleep(0.5)
+        os.kill(doomed, signal.SIGKILL)
+        assert os.waitpid(doomed, 0)[1] == signal.SIGKILL
+        sys.exit(any(os.waitpid(worker, 0)[1] for worker in workers))
     """
-    with open(place.parent / "script.py", "w") as file:
-        file.write(textwrap.dedent(code))
+    # A file, as kernels need their source.
+    script = place.parent / "script.py"
+    script.write_text(textwrap.dedent(code))
     # An entry takes about 30 kB: some of what one process writes another one removes.
     environment = os.environ | {"TVM_TILE_CACHE_SIZE": "100000"}
-    workers = [
-        subprocess.Popen(
-            [sys.executable, file.name, str(n)], stderr=subprocess.PIPE, text=True, env=environment
-        )
-        for n in (10, 11, 12, 13)
-    ]
-    for worker in workers:
-        _, err = worker.communicate(timeout=120)
-        assert (worker.returncode, err) == (0, "")
-    for path in place.iterdir():
-        assert path.suffix == ".tile"
+    done = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, env=environment, timeout=120
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    entries = list(place.glob("*.tile"))
+    assert entries
+    for path in entries:
         disk_cache.unpack(path.read_bytes(), path.name)
+    # At most what the killed one had begun to write; it goes an hour later.
+    assert len(list(place.glob(".*.tmp"))) <= 1
+    assert {path.suffix for path in place.iterdir()} <= {".tile", ".tmp"}
+
+
+@pytest.mark.parametrize("folder", ["~nobody_of_that_name/cache", "~"])
+def test_a_home_that_is_not_known_gets_no_folder_of_its_name(
+    copy_program, tmp_path, monkeypatch, caplog, generated, folder
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TVM_TILE_CACHE_DIR", folder)
+    if folder == "~":
+        monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    with caplog.at_level(logging.WARNING):
+        for _ in range(2):
+            built(copy_program((4, 3)))
+    known = folder == "~"
+    assert ("the home folder is not known; set TVM_TILE_CACHE_DIR" in caplog.text) != known
+    assert (tmp_path / "home").is_dir() == known
+    assert not list(tmp_path.glob("~*"))
+    assert generated == ["copy"] * (1 if known else 2)
 
 
 def test_the_default_folder_is_the_users_cache(monkeypatch):

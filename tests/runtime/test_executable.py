@@ -1,5 +1,7 @@
 """Calling a built program: what is taken, and what is refused with a word on why."""
 
+import copy
+import pickle
 import subprocess
 import sys
 import textwrap
@@ -288,6 +290,11 @@ def test_run_time_scalars(scale_program, dtype, good):
         ("float32", None, "parameter s expects a float32 number"),
         ("float32", 1j, "parameter s expects a float32 number"),
         ("float32", np.zeros(1), "parameter s expects a float32 number"),
+        ("float32", np.complex64(1), "parameter s expects a float32 number"),
+        ("float32", np.str_("1"), "parameter s expects a float32 number"),
+        ("float64", np.bytes_(b"1"), "parameter s expects a float64 number"),
+        ("float32", np.timedelta64(1), "parameter s expects a float32 number"),
+        ("int32", np.timedelta64(1), "parameter s expects a int32 number"),
         ("int32", 1.0, "parameter s expects a int32 number"),
         ("int32", True, "parameter s expects a int32 number"),
         ("int32", 2**31, "holds -2147483648 to 2147483647, got 2147483648"),
@@ -306,6 +313,24 @@ def test_run_time_scalars_that_do_not_fit(scale_program, dtype, bad, message):
     with pytest.raises(ArgumentError, match=message):
         exe(a, bad, b)
     np.testing.assert_array_equal(b, before)
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, copy.deepcopy, lambda exe: pickle.loads(pickle.dumps(exe))],
+    ids=["copy", "deep", "pickle"],
+)
+def test_a_copy_of_an_executable_runs_the_same_program(copy_program, copied, debug):
+    exe = build(copy_program((4, 3)), debug=debug)
+    other = copied(exe)
+    assert type(other) is type(exe)
+    assert (other.program, str(other.target)) == (exe.program, str(exe.target))
+    a, b = some((4, 3), "float32"), np.zeros((4, 3), "float32")
+    other(a, b)
+    np.testing.assert_array_equal(a, b)
+    with pytest.raises(ArgumentError, match="parameter A expects shape"):
+        other(a[:2], b)
 
 
 def test_what_an_executable_shows(copy_program):

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import tvm_tile as tt
 from tvm_tile.bridges.runtime import library as format_module
 from tvm_tile.bridges.runtime.executable import load
 from tvm_tile.bridges.runtime.library import pack, unpack
@@ -249,6 +250,21 @@ def test_a_program_that_this_version_cannot_read_says_so(saved):
     saved.write_bytes(rewritten(saved.read_bytes(), program="kernel copy() { levitate }"))
     with pytest.raises(UnsupportedError, match="a program that this version does not read"):
         load(saved)
+
+
+@pytest.mark.parametrize("name", ["x" * 300 + ".so", "\ud800.so"], ids=["long", "lone surrogate"])
+def test_a_name_that_no_file_can_have_is_refused_both_ways(copy_program, tmp_path, name):
+    exe = build(copy_program((4, 3)))
+    for function in (exe.save, load):
+        with pytest.raises(ArgumentError, match=r"cannot be (written|read): File name too long|characters"):
+            function(tmp_path / name)
+
+
+def test_a_part_of_memory_takes_options_and_a_file_takes_none(saved):
+    assert tt.load(saved).program.name
+    for given, options in (((3,), {}), ((), {"fill": 0})):
+        with pytest.raises(ArgumentError, match=r"takes nothing beside the path[\s\S]*A.at\[idx\]"):
+            tt.load(saved, *given, **options)
 
 
 @pytest.mark.parametrize("place", ["/dev/zero", "/dev/null"])

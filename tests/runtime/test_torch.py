@@ -83,6 +83,19 @@ def test_a_tensor_class_of_the_user_is_held_to_the_same(copy_program, pair):
         exe(a, b.clone().as_subclass(Named).requires_grad_())
 
 
+def test_a_tensor_without_memory_is_refused_and_one_without_elements_is_not(copy_program, pair):
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    exe, empty = build(copy_program((4, 3))), build(copy_program((0, 3)))
+    a, b = pair
+    with FakeTensorMode():
+        fake = torch.zeros(4, 3)
+    for arguments, name in (((fake, b), "A"), ((a, fake), "B")):
+        with pytest.raises(ArgumentError, match=f"parameter {name} expects a tensor in memory"):
+            exe(*arguments)
+    empty(torch.zeros(0, 3), torch.zeros(0, 3))
+
+
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -91,7 +104,13 @@ def test_a_tensor_class_of_the_user_is_held_to_the_same(copy_program, pair):
             r"parameter A expects memory of the CPU, got a tensor on meta[\s\S]*A.cpu\(\)",
         ),
         (lambda a: a.to_sparse(), r"parameter A expects a dense tensor[\s\S]*A.to_dense\(\)"),
+        (
+            lambda a: torch.nested.nested_tensor(list(a), layout=torch.strided),
+            "parameter A expects a dense tensor, got a nested one",
+        ),
+        (lambda a: torch._efficientzerotensor(a.shape), r"parameter A expects a tensor in memory"),
         (lambda a: a.double(), "parameter A expects dtype float32, got float64"),
+        (lambda a: a.to(torch.complex64), "parameter A expects dtype float32, got complex64"),
         (lambda a: a[:2], r"parameter A expects shape \(4, 3\), got \(2, 3\)"),
         (lambda a: a.T.contiguous().T, r"strides \(3, 1\) in elements, got \(1, 4\)[\s\S]*A.contiguous\(\)"),
     ],

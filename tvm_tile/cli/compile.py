@@ -32,8 +32,9 @@ def run(options: argparse.Namespace) -> int:
     from tvm_tile.build import build
 
     executable = build(program_of(options), options.target, debug=options.debug)
-    print(executable)
     if options.output is not None:
         executable.save(options.output)
+    print(executable)
+    if options.output is not None:
         print(f"{options.output}: {options.output.stat().st_size} bytes")
     return 0

@@ -12,7 +12,7 @@ from tvm_tile.cli.specialize import add_arguments, given_arguments, parse_argume
 from tvm_tile.errors import ArgumentError
 from tvm_tile.frontend.specs import Spec
 from tvm_tile.ir.dtypes import is_bool, is_integer, numpy_dtype
-from tvm_tile.ir.values import Memory
+from tvm_tile.ir.values import Memory, Value
 
 __all__ = ["add_parser", "array_for", "read_argument"]
 
@@ -34,7 +34,7 @@ def add_parser(commands: Any) -> None:
         "--save Y=probabilities.npy",
     )
     add_arguments(parser, read_argument)
-    parser.add_argument("--seed", type=int, default=0, help="of the random numbers (default: 0)")
+    parser.add_argument("--seed", type=_seed, default=0, help="of the random numbers (default: 0)")
     parser.add_argument(
         "--save",
         nargs="*",
@@ -50,6 +50,12 @@ def add_parser(commands: Any) -> None:
     parser.set_defaults(run=run)
 
 
+def _seed(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r} is no integer of 0 or more")
+    return int(text)
+
+
 def read_argument(text: str) -> Any:
     """An array from a ``.npy`` file, or what :func:`~tvm_tile.cli.specialize.parse_argument` gives.
 
@@ -61,9 +67,12 @@ def read_argument(text: str) -> Any:
     if not text.endswith(".npy"):
         return parse_argument(text)
     try:
-        return np.load(text, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        array = np.load(text, allow_pickle=False)
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         raise ArgumentError(f"{text!r} is no readable .npy file: {error}") from error
+    if not isinstance(array, np.ndarray):
+        raise ArgumentError(f"{text!r} is no .npy file but an archive of several")
+    return array
 
 
 def array_for(spec: Spec, rng: np.random.Generator) -> Array:
@@ -82,14 +91,22 @@ def run(options: argparse.Namespace) -> int:
 
     kernel, given, constants = given_arguments(options)
     rng = np.random.default_rng(options.seed)
-    arguments = [array_for(item, rng) if isinstance(item, Spec) else item for item in given]
-    program = kernel.trace(*arguments, **constants)
+    program = kernel.trace(*given, **constants)
+    arguments = [
+        _made_up(param, item, rng) if isinstance(item, Spec) else item
+        for param, item in zip(program.params, given, strict=True)
+    ]
     tensors = {
         param.name: argument
         for param, argument in zip(program.params, arguments, strict=True)
         if isinstance(param, Memory)
     }
-    files = dict(_file_for(text, tensors) for text in options.save)
+    files: dict[str, Path] = {}
+    for text in options.save:
+        name, path = _file_for(text, tensors)
+        if name in files:
+            raise ArgumentError(f"--save has {name} twice", suggestion=f"save {name} once")
+        files[name] = path
     if options.interpret:
         interpret(program, *arguments, debug=options.debug)
     else:
@@ -103,6 +120,18 @@ def run(options: argparse.Namespace) -> int:
         except OSError as error:
             raise ArgumentError(f"{str(path)!r} cannot be written: {error.strerror}") from error
     return 0
+
+
+def _made_up(param: Memory | Value, spec: Spec, rng: np.random.Generator) -> Any:
+    """A random argument: an array, or a number for a run-time scalar."""
+    try:
+        array = array_for(spec, rng)
+    except MemoryError as error:
+        raise ArgumentError(
+            f"argument {param.name} of shape {spec.shape} does not fit into memory",
+            suggestion="a smaller one",
+        ) from error
+    return array if isinstance(param, Memory) else array[()]
 
 
 def _file_for(text: str, tensors: dict[str, Array]) -> tuple[str, Path]:
@@ -121,6 +150,8 @@ def _summary(array: Array) -> str:
     if array.dtype == np.bool_:
         return f"{int(array.sum())} of {array.size} true"
     numbers = array.astype(np.float64)
-    text = f"minimum {numbers.min():.6g}, maximum {numbers.max():.6g}, mean {numbers.mean():.6g}"
+    # Infinities of both signs have no mean; that is said by the number.
+    with np.errstate(all="ignore"):
+        text = f"minimum {numbers.min():.6g}, maximum {numbers.max():.6g}, mean {numbers.mean():.6g}"
     missing = int(np.isnan(numbers).sum())
     return f"{text}, {missing} NaN" if missing else text

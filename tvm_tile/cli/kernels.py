@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tvm_tile.errors import ArgumentError
+from tvm_tile.errors import ArgumentError, TileError
+from tvm_tile.ir.span import Span
 
 if TYPE_CHECKING:
     from tvm_tile.frontend.kernel import Kernel
@@ -57,9 +59,12 @@ def load_kernel(reference: str) -> Kernel:
     sys.modules.setdefault(path.stem, module)
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except (TileError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # Whatever the file raises.
         raise ArgumentError(
-            f"{path_text} does not import: {type(error).__name__}: {error}",
+            f"{path_text} does not import: {type(error).__name__}: {_text(error)}",
+            span=_position(error, str(path.resolve())),
             suggestion='keep what the file does as a script below if __name__ == "__main__":'
             if isinstance(error, SystemExit)
             else None,
@@ -69,3 +74,22 @@ def load_kernel(reference: str) -> Kernel:
         known = ", ".join(kernels) or "none"
         raise ArgumentError(f"{path_text} has no kernel {name!r}", suggestion=f"its kernels: {known}")
     return kernels[name]
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:  # An error that cannot say what it is.
+        return "(its text cannot be shown)"
+
+
+def _position(error: BaseException, file: str) -> Span | None:
+    """The innermost place in a file where importing it failed."""
+    if isinstance(error, SyntaxError) and error.filename == file and error.lineno:
+        column = error.offset or 1
+        return Span(file, error.lineno, column, error.lineno, column + 1)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if frame.filename == file and frame.lineno:
+            column = (frame.colno or 0) + 1
+            return Span(file, frame.lineno, column, frame.lineno, column + 1)
+    return None

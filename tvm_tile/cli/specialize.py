@@ -28,6 +28,10 @@ T = TypeVar("T")
 
 _SPEC = re.compile(r"(?P<dtype>\w+)\[(?P<shape>[\d\s,]*)\]")
 
+#: Floats as Python prints them, for which it has no literals.
+_NOT_FINITE = re.compile(r"[+-]?inf|nan")
+_NO_LITERAL = object()
+
 
 def add_arguments(parser: argparse.ArgumentParser, argument: Callable[[str], Any] | None = None) -> None:
     """Enter the kernel, its arguments and its constants.
@@ -105,16 +109,24 @@ def parse_argument(text: str) -> Any:
     if match:
         shape = tuple(int(extent) for extent in match["shape"].split(",") if extent.strip())
         return spec(shape, match["dtype"])
-    try:
-        number = ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        number = None
+    number = _literal(text)
     if not isinstance(number, (bool, int, float)):
         raise ArgumentError(
             f"argument {text!r} is neither a tensor nor a number",
             suggestion="write a tensor as 'float32[20,18]' (quoted, for the shell)",
         )
     return number
+
+
+def _literal(text: str) -> Any:
+    """The value of a Python literal, or of a float that has none; ``_NO_LITERAL`` for other text."""
+    if _NOT_FINITE.fullmatch(text.strip()):
+        return float(text)
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        # Keys that cannot be hashed, and brackets nested too deep for the parser, are no literals either.
+        return _NO_LITERAL
 
 
 def parse_named(text: str, argument: Callable[[str], Any] = parse_argument) -> tuple[str, Any]:
@@ -142,10 +154,8 @@ def parse_constant(text: str) -> tuple[str, Any]:
     name, sign, value = text.partition("=")
     if not sign or not name.isidentifier():
         raise ArgumentError(f"constant {text!r} is not NAME=VALUE", suggestion="--const bm=32 causal=True")
-    try:
-        return name, ast.literal_eval(value)
-    except (SyntaxError, ValueError):
-        return name, value
+    literal = _literal(value)
+    return name, value if literal is _NO_LITERAL else literal
 
 
 def given_arguments(options: argparse.Namespace) -> tuple[Kernel, tuple[Any, ...], dict[str, Any]]:

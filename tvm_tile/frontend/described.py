@@ -1,10 +1,10 @@
-"""Objects of the user as text for error messages, whatever their own ``__repr__`` does."""
+"""Objects of the user as text for error messages, and as sequences, whatever they are."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["described", "message_of"]
+__all__ = ["described", "items_of", "message_of"]
 
 
 def described(x: Any, width: int = 60) -> str:
@@ -20,6 +20,16 @@ def described(x: Any, width: int = 60) -> str:
         if isinstance(x, int):
             return f"an int of {x.bit_length()} bits"
         return f"<{type(x).__name__} without text>"
+
+
+def items_of(x: Any) -> tuple[Any, ...] | None:
+    """The elements of a sequence argument; ``None`` where it is no sequence.
+
+    Text is none. An array without axes has ``__iter__`` but no elements.
+    """
+    if isinstance(x, (str, bytes)) or hasattr(type(x), "_describe") or getattr(x, "ndim", 1) == 0:
+        return None
+    return tuple(x) if hasattr(x, "__iter__") else None
 
 
 def message_of(error: BaseException) -> str:

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
-from tvm_tile.frontend.described import described
+from tvm_tile.frontend.described import described, items_of
 from tvm_tile.frontend.function_merges import combine_argument
 from tvm_tile.frontend.operands import adapted, broadcast, common_dtype, is_number, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -14,7 +14,7 @@ from tvm_tile.frontend.shape import normalized_axis, reshaped
 from tvm_tile.frontend.stores import storable
 from tvm_tile.frontend.subscripts import extract, resolve_subscripts
 from tvm_tile.frontend.tensor import fill_literal
-from tvm_tile.frontend.tile import Operators, Tile
+from tvm_tile.frontend.tile import Tile
 from tvm_tile.ir.dtypes import is_integer
 from tvm_tile.ir.ops import Concat, Gather, Insert, subscript_shape
 from tvm_tile.ir.typing import TypeFault, broadcast_shapes
@@ -44,13 +44,14 @@ def concat(tiles: Any, axis: Any = 0) -> Tile:
         No tiles, or their ranks, other extents or dtypes do not fit.
     """
     span = current_span()
-    if isinstance(tiles, (Operators, str)) or not hasattr(tiles, "__iter__"):
+    items = items_of(tiles)
+    if items is None:
         raise OperandError(
             f"tt.concat takes a sequence of tiles, not {described(tiles)}",
             span=span,
             suggestion="write them in one tuple: tt.concat((a, b), axis=0)",
         )
-    parts = [tile_of(part) for part in tiles]
+    parts = [tile_of(part) for part in items]
     if not parts:
         raise OperandError("tt.concat of no tiles", span=span, suggestion="give one tile at least")
     first = parts[0]
@@ -106,8 +107,9 @@ def split(x: Any, sections: Any, axis: Any = 0) -> tuple[Tile, ...]:
     tile = tile_of(x)
     along = normalized_axis(axis, tile.ndim, tile._describe())
     extent = tile.shape[along]
-    if hasattr(sections, "__iter__") and not isinstance(sections, Operators):
-        cuts = [_static(cut) for cut in sections]
+    items = items_of(sections)
+    if items is not None:
+        cuts = [_static(cut) for cut in items]
     else:
         count = _static(sections)
         if count < 1 or extent % count:

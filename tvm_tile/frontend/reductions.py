@@ -49,7 +49,7 @@ def check_policy_name(policy: Any) -> str:
     CaptureError
         There is no such policy.
     """
-    if policy not in POLICIES:
+    if not isinstance(policy, str) or policy not in POLICIES:
         raise CaptureError(
             f"policy={described(policy)} is not one of {', '.join(POLICIES)}",
             span=current_span(),

@@ -117,7 +117,7 @@ def scan(
     CaptureError
         ``merge`` is none, its functions give other states than they take, or the policy permutes.
     """
-    if policy not in _SCAN_POLICIES:
+    if not isinstance(policy, str) or policy not in _SCAN_POLICIES:
         raise CaptureError(
             f"policy={described(policy)} of a scan is not one of {', '.join(_SCAN_POLICIES)}",
             span=current_span(),

@@ -9,7 +9,7 @@ from typing import Any
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend import operands
 from tvm_tile.frontend.constructs import called_name
-from tvm_tile.frontend.described import described
+from tvm_tile.frontend.described import described, items_of
 from tvm_tile.frontend.index import Index
 from tvm_tile.frontend.operands import like_weak, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -33,12 +33,9 @@ def shape_argument(shape: Any, *, free: bool = False) -> tuple[int, ...]:
     CaptureError
         An extent is not a static int, or is negative.
     """
-    if isinstance(shape, (Index, Tile)):
-        items: tuple[Any, ...] = (shape,)
-    else:
-        items = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    items = items_of(shape)
     extents = []
-    for item in items:
+    for item in (shape,) if items is None else items:
         if isinstance(item, (Index, Tile)):
             raise CaptureError(
                 f"a tile's shape is static, but {item._describe()} is known only when the program runs",
@@ -126,12 +123,19 @@ def transpose(x: Any, axes: Any = None) -> Tile:
     if axes is None:
         permutation = tuple(reversed(range(rank)))
     else:
-        permutation = tuple(normalized_axis(axis, rank, tile._describe()) for axis in axes)
+        given = items_of(axes)
+        if given is None:
+            raise OperandError(
+                f"axes={described(axes)} of tt.transpose is no sequence of ints",
+                span=current_span(),
+                suggestion=f"name every axis once, such as {tuple(reversed(range(rank)))}",
+            )
+        permutation = tuple(normalized_axis(axis, rank, tile._describe()) for axis in given)
     if permutation == tuple(range(rank)):
         return tile
     if sorted(permutation) != list(range(rank)):
         raise OperandError(
-            f"{tuple(axes)} does not permute the {rank} axes of {tile._describe()}",
+            f"{permutation} does not permute the {rank} axes of {tile._describe()}",
             span=current_span(),
             suggestion="name every axis once",
         )

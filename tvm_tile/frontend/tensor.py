@@ -187,7 +187,7 @@ class Ref:
         )
 
     def _check_bounds(self, bounds: Any) -> None:
-        if bounds not in _BOUNDS:
+        if not isinstance(bounds, str) or bounds not in _BOUNDS:
             raise CaptureError(
                 f"bounds={described(bounds)} is not one of {', '.join(_BOUNDS)}",
                 span=current_span(),

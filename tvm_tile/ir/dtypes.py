@@ -6,6 +6,7 @@ loaded, stored and cast, not computed with.
 
 from __future__ import annotations
 
+import contextlib
 from functools import cache
 from typing import Any
 
@@ -64,10 +65,9 @@ def canonical_dtype(dtype: Any) -> str:
     name = name.removeprefix("torch.")
     if name in DTYPES:
         return name
-    try:
+    # NumPy's answers to what is no dtype, to an object with one of its own, and to bad text of one.
+    with contextlib.suppress(TypeError, ValueError, SyntaxError):
         name = np.dtype(dtype).name
-    except TypeError:
-        name = str(dtype)
     if name in DTYPES:
         return name
     raise TypeError(f"dtype {dtype!r} is not one of {', '.join(DTYPES)}")

@@ -29,8 +29,9 @@ def allocate(memory: Memory) -> Array:
     width = bits(memory.dtype) // 8
     poison = np.full(size * width, 1 if memory.dtype == "bool" else _POISON, np.uint8)
     steps = tuple(step * width for step in memory.element_strides)
-    flat = poison.view(numpy_dtype(memory.dtype))
-    return np.lib.stride_tricks.as_strided(flat, memory.shape, steps)
+    # NumPy strides the words of an element type that is foreign to it, such as float8.
+    words = np.lib.stride_tricks.as_strided(poison.view(f"u{width}"), memory.shape, steps)
+    return words.view(numpy_dtype(memory.dtype))
 
 
 def update_window(array: Array, window: Window, value: Array, fn: str, mask: Array | None) -> Array:

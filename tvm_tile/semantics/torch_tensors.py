@@ -30,7 +30,8 @@ def plain_tensor(name: str, dtype: str, tensor: Any, *, written: bool) -> Any:
     Raises
     ------
     ArgumentError
-        It is elsewhere than in CPU memory, sparse, quantized, lazily negated, or written and requires grad.
+        It is elsewhere than in CPU memory, or in no memory; sparse, nested, quantized, lazily negated; or
+        written and requires grad.
     """
     if tensor.device.type != "cpu":
         raise ArgumentError(
@@ -42,11 +43,22 @@ def plain_tensor(name: str, dtype: str, tensor: Any, *, written: bool) -> Any:
             f"parameter {name} expects dtype {dtype}, got a quantized tensor",
             suggestion=f"{name}.dequantize(), or {name}.int_repr()",
         )
+    if tensor.is_nested:
+        raise ArgumentError(
+            f"parameter {name} expects a dense tensor, got a nested one",
+            suggestion=f"{name}.to_padded_tensor(0)",
+        )
     strided = str(tensor.layout) == "torch.strided"
     if not strided or tensor.is_neg():
         raise ArgumentError(
             f"parameter {name} expects a dense tensor, got one with its elements in another form",
             suggestion=f"{name}.resolve_neg()" if strided else f"{name}.to_dense()",
+        )
+    if tensor.numel() and not _address(tensor):
+        raise ArgumentError(
+            f"parameter {name} expects a tensor in memory, got a {type(tensor).__name__} without elements in "
+            "any, as torch makes them to trace programs and for gradients that are zero",
+            suggestion=f"{name}.clone(), or a tensor made outside of torch.compile and FakeTensorMode",
         )
     if not tensor.requires_grad:
         return tensor
@@ -57,3 +69,12 @@ def plain_tensor(name: str, dtype: str, tensor: Any, *, written: bool) -> Any:
             suggestion=f"{name}.detach()",
         )
     return tensor.detach()
+
+
+def _address(tensor: Any) -> int:
+    """Where the first element is; 0 where there is none."""
+    try:
+        return int(tensor.data_ptr())
+    except RuntimeError:
+        # Classes of tensors without storage do not let it be asked.
+        return 0

@@ -238,7 +238,10 @@ def to_storage(value: Any, dtype: str, stored: str, body: Body) -> Any:
         case "bfloat16":
             upper = tirx.shift_right(tirx.reinterpret("uint32", value), IntImm("uint32", 16))
             bits16 = Cast("uint16", upper)
-            return bits16 if word else tirx.reinterpret("bfloat16", bits16)
+            if word:
+                return bits16
+            # A register has a value a lane: TVM does not legalize a broadcast of one bfloat16 value.
+            return tirx.reinterpret("bfloat16", body.copy(bits16, "uint16") if body.lanes > 1 else bits16)
         case "float8_e4m3fn" | "float8_e5m2":
             code = encoded(value, dtype, body)
             return code if word else tirx.reinterpret(dtype, code)
