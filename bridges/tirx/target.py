@@ -89,7 +89,7 @@ def resolve_target(target: Any) -> Target:
     """
     if isinstance(target, Target):
         check_options(target)
-        return target
+        return _with_host(target)
     if isinstance(target, str) and target in SHORT_NAMES:
         return _short_name(target)
     try:
@@ -103,7 +103,14 @@ def resolve_target(target: Any) -> Target:
             + ', or a dict such as {"kind": "llvm"}',
         ) from error
     check_options(described)
-    return described
+    return _with_host(described)
+
+
+def _with_host(target: Target) -> Target:
+    """A device with this host, if it has none; TVM splits kernels from what launches them only with one."""
+    if target.kind.name == "llvm" or target.kind.name not in SHORT_NAMES or target.host is not None:
+        return target
+    return target.with_host(host_target())
 
 
 @cache

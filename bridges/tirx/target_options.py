@@ -41,6 +41,18 @@ _CONTRACTION = "fast-math-contract"
 
 _LARGEST_OPT_LEVEL = 3
 
+#: Options that are sizes; one that is not positive makes TVM fail somewhere later, or is ignored.
+_SIZES = (
+    "max_num_threads",
+    "max_shared_memory_per_block",
+    "max_threads_per_block",
+    "num-cores",
+    "thread_warp_size",
+    "vector-width",
+)
+#: Options with few values, which TVM looks at only when it generates code.
+_WORDS = {"jit": ("orcjit", "mcjit"), "mfloat-abi": ("hard", "soft")}
+
 
 def check_options(target: Target) -> None:
     """Refuse options of an LLVM target, or of a target's LLVM host, that LLVM would ignore.
@@ -48,12 +60,15 @@ def check_options(target: Target) -> None:
     Raises
     ------
     ArgumentError
-        Unknown architecture, CPU, feature or optimization level.
+        Unknown architecture, CPU, feature, optimization level or other value of an option; or a host that
+        is a device.
     UnsupportedError
         Options of LLVM itself (``cl-opt``), whose effect on the meaning of code is not known.
     """
+    _check_values(target)
     if target.kind.name != "llvm":
         if target.host is not None:
+            _check_host(target, target.host)
             check_options(target.host)
         return
     triple = str(target.attrs.get("mtriple", None) or llvm_get_system_triple())
@@ -72,6 +87,31 @@ def check_options(target: Target) -> None:
         raise UnsupportedError(
             f"options of LLVM itself ({', '.join(options)}) may change what code means and are not admitted",
             suggestion="leave out cl-opt",
+        )
+
+
+def _check_values(target: Target) -> None:
+    for name in _SIZES:
+        size = target.attrs.get(name, None)
+        if size is not None and int(size) < 1:
+            raise ArgumentError(
+                f"{name} of target {target.kind.name} must be at least 1, not {int(size)}",
+                suggestion=f"leave out {name}",
+            )
+    for name, words in _WORDS.items():
+        word = target.attrs.get(name, None)
+        if word is not None and str(word) not in words:
+            raise ArgumentError(
+                f"{name} {str(word)!r} is none of LLVM's",
+                suggestion=f"one of {', '.join(map(repr, words))}, or leave it out",
+            )
+
+
+def _check_host(target: Target, host: Target) -> None:
+    if host.kind.name not in ("llvm", "c"):
+        raise ArgumentError(
+            f"the host of target {target.kind.name} is to be a CPU, not {host.kind.name}",
+            suggestion=f'tvm.target.Target({{"kind": "{target.kind.name}"}}, host="llvm"), or leave it out',
         )
 
 

@@ -107,6 +107,34 @@ def test_what_llvm_would_ignore_is_refused(options, message, remedy):
         resolve_target(Target({"kind": "opencl"}, host=Target({"kind": "llvm", **options})))
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kind": "llvm", "jit": "none"}, "jit 'none' is none of LLVM's"),
+        ({"kind": "llvm", "mfloat-abi": "half"}, "mfloat-abi 'half' is none of LLVM's"),
+        ({"kind": "llvm", "vector-width": -1}, "vector-width of target llvm must be at least 1, not -1"),
+        ({"kind": "llvm", "num-cores": 0}, "num-cores of target llvm must be at least 1"),
+        ({"kind": "opencl", "max_num_threads": 0}, "max_num_threads of target opencl must be at least 1"),
+        ({"kind": "cuda", "arch": "sm_80", "thread_warp_size": -32}, "thread_warp_size of target cuda"),
+        ({"kind": "opencl", "host": "cuda"}, "the host of target opencl is to be a CPU, not cuda"),
+    ],
+)
+def test_values_on_which_tvm_fails_later_are_refused(options, message):
+    with pytest.raises(ArgumentError, match=message):
+        resolve_target(options)
+
+
+@pytest.mark.parametrize("kind", ["cuda", "metal", "opencl"])
+def test_a_device_without_a_host_gets_this_one_and_builds(copy_program, kind):
+    """Symptom: only short names built; a description died with "target has to be a string or dictionary"."""
+    for given in ({"kind": kind}, Target({"kind": kind})):
+        target = resolve_target(given)
+        assert str(target.host) == str(host_target())
+        assert "copy" in build(copy_program((4, 3)), given).source()
+    other = Target({"kind": kind}, host=Target({"kind": "llvm", "mcpu": "haswell"}))
+    assert resolve_target(other).same_as(other)
+
+
 def test_what_llvm_knows_is_taken():
     for options in (
         {"mcpu": "haswell", "mtriple": "x86_64-linux-gnu"},

@@ -148,10 +148,10 @@ def parse_op(reader: Reader, keyword: Token) -> MakeOp:
             operands = reader.operands()
             if len(operands) != 2:
                 cursor.fail(f"gather takes a tile and positions, not {len(operands)} values", keyword)
-            operand, index = operands
+            operand, positions = operands
             axis = _axis(reader, "gather")
             more = reader.attributes(fill=reader.number)
-            return lambda result, span: Gather(result, operand, index, axis, span=span, **more)
+            return lambda result, span: Gather(result, operand, positions, axis, span=span, **more)
         case "atomic":
             fn, view = cursor.word("a function such as add"), reader.view()
             cursor.expect(",", "and a value after the view of an atomic")

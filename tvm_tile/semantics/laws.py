@@ -2,14 +2,15 @@
 
 A tree policy relies on laws of its merge: that it is associative and has a two-sided identity, and for
 ``unordered_tree`` that it commutes. Full enumeration proves them for a state of one bool or 8-bit element.
-Otherwise points are tried: special and drawn values for one state; for several states those that
-contributions lead to, since the laws need not hold for states that no contribution makes.
+Otherwise points are tried: special and drawn values. A merge of several states with a lift is tried on what
+the lift gives. Any other one that a point refutes is tried again on states that contributions lead to, since
+the laws need not hold for states that no contribution makes.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ from tvm_tile.ir.structure import operands_of, walk
 from tvm_tile.ir.values import Value
 from tvm_tile.relations.proof import Proof
 from tvm_tile.semantics.arguments import Arguments
+from tvm_tile.semantics.contributions import Contribution, contribution_of_lift
 from tvm_tile.semantics.elementwise import apply_elementwise
 from tvm_tile.semantics.machine import Machine
 from tvm_tile.semantics.orders import Orders
@@ -57,8 +59,15 @@ class Laws:
 
 
 @functools.lru_cache(maxsize=256)
-def laws_of(merge: Merge) -> Laws:
-    """Examine the laws of a merge."""
+def laws_of(merge: Merge, contribution: Contribution | None = None) -> Laws:
+    """Examine the laws of a merge.
+
+    Parameters
+    ----------
+    contribution
+        Makes the states that the merge has to combine; without it they are those of the merge's own lift,
+        or any.
+    """
     if merge.builtin is not None:
         known = Proof.proved(f"known form: {', '.join(merge.builtin)}")
         return Laws(known, known, known)
@@ -66,9 +75,17 @@ def laws_of(merge: Merge) -> Laws:
         declared = Proof.unknown("declared: the merge reads values from outside of it")
         return Laws(declared, declared, declared)
     with np.errstate(all="ignore"):
-        if _is_enumerable(merge):
-            return _enumerated(merge)
-        return _tried(merge)
+        if contribution is None and merge.lift is not None:
+            contribution = contribution_of_lift(merge.lift)
+        if contribution is not None and merge.lift is not None and len(merge.identity.yields) > 1:
+            return _tried(merge, _reached(merge, contribution))
+        laws = _enumerated(merge) if _is_enumerable(merge) else _tried(merge, _any_states(merge))
+        proofs = (laws.associative, laws.commutative, laws.identity)
+        if contribution is None or not any(proof.is_disproved for proof in proofs):
+            return laws
+        there = _tried(merge, _reached(merge, contribution))
+        again = (there.associative, there.commutative, there.identity)
+        return Laws(*(b if a.is_disproved else a for a, b in zip(proofs, again, strict=True)))
 
 
 def _captures(merge: Merge) -> bool:
@@ -108,26 +125,37 @@ def _is_elementwise(function: Lambda) -> bool:
     return len(shapes) == 1
 
 
-def _run_elementwise(function: Lambda, arguments: State) -> State:
+def _run_elementwise(function: Lambda, arguments: State, *, wide: bool = False) -> State:
+    """Its value; in float64 throughout if ``wide``, so that rounding hides no law and breaks none."""
+
+    def working(dtype: str) -> str:
+        return "float64" if wide and is_float(dtype) else dtype
+
+    if wide:
+        arguments = tuple(
+            cast(np.asarray(a), working(v.dtype)) for v, a in zip(function.params, arguments, strict=True)
+        )
     values: dict[int, Array] = {v.id: a for v, a in zip(function.params, arguments, strict=True)}
     for statement in function.body.statements:
         match statement:
             case Full(result=result, value=value):
-                values[result.id] = np.asarray(constant(value, result.dtype), numpy_dtype(result.dtype))
+                values[result.id] = np.asarray(
+                    constant(value, working(result.dtype)), numpy_dtype(working(result.dtype))
+                )
             case Elementwise(result=result, fn=fn, operands=operands):
                 parts = np.broadcast_arrays(*(values[v.id] for v in operands))
                 values[result.id] = apply_elementwise(fn, *parts)
             case Cast(result=result, operand=operand):
-                values[result.id] = cast(values[operand.id], result.dtype)
+                values[result.id] = cast(values[operand.id], working(result.dtype))
             case Broadcast(result=result, operand=operand):
                 values[result.id] = values[operand.id]
     shape = np.broadcast_shapes(*(a.shape for a in arguments))
     return tuple(np.broadcast_to(values[v.id], shape) for v in function.yields)
 
 
-def _runner(function: Lambda) -> Callable[[State], State]:
+def _runner(function: Lambda, *, wide: bool = False) -> Callable[[State], State]:
     if _is_elementwise(function):
-        return lambda state: _run_elementwise(function, state)
+        return lambda state: _run_elementwise(function, state, wide=wide)
     machine = Machine(Arguments({}, {}, ()), Orders())
     return lambda state: machine.call(function, state)
 
@@ -163,7 +191,7 @@ def _enumerated(merge: Merge) -> Laws:
         return Proof.disproved(describe(*(elements[k] for k in place)), method)
 
     def combine(a: Array, b: Array) -> Array:
-        return elements[table[_code(a), _code(b)]]
+        return np.asarray(elements[table[_code(a), _code(b)]])
 
     def _code(x: Array) -> int:
         return int(np.asarray(x).view(np.uint8))
@@ -189,11 +217,11 @@ def _enumerated(merge: Merge) -> Laws:
 # Points
 
 
-def _tried(merge: Merge) -> Laws:
-    combine = _runner(merge.combine)
+def _tried(merge: Merge, points: list[State]) -> Laws:
+    combine = _runner(merge.combine, wide=not merge.exact)
     unit = _identity(merge)
-    points = list(_points(merge, unit))
-    compare = functools.partial(_agree, exact=merge.exact)
+    dtypes = tuple(value.dtype for value in merge.identity.yields)
+    compare = functools.partial(_agree, dtypes=dtypes, exact=merge.exact)
     laws: dict[str, Proof] = {}
 
     def join(a: State, b: State) -> State:
@@ -215,25 +243,29 @@ def _tried(merge: Merge) -> Laws:
     return Laws(*(laws.get(name, declared) for name in ("associative", "commutative", "identity")))
 
 
-def _points(merge: Merge, unit: State) -> Iterator[State]:
-    """States to try the laws on."""
+def _any_states(merge: Merge) -> list[State]:
     rng = np.random.default_rng(_SEED)
     states = merge.identity.yields
-    lift = merge.lift
-    if (
-        lift is not None
-        and len(states) > 1
-        and not any(v.dtype == "int64" and v.shape == () for v in lift.params)
-    ):
-        run = _runner(lift)
-        singles = [run(tuple(_drawn(v, rng, _pool(v)) for v in lift.params)) for _ in range(_POINTS)]
-        combine = _runner(merge.combine)
-        joined = [combine((*a, *b)) for a, b in zip(singles, singles[3:], strict=False)]
-        yield from (state for pair in zip(singles, joined, strict=False) for state in pair)
-        return
     pools = [_COUNTS if len(states) > 1 else _pool(v) for v in states]
-    for _ in range(_POINTS):
-        yield tuple(_drawn(v, rng, pool) for v, pool in zip(states, pools, strict=True))
+    return [
+        tuple(_drawn(v, rng, pool) for v, pool in zip(states, pools, strict=True)) for _ in range(_POINTS)
+    ]
+
+
+def _reached(merge: Merge, contribution: Contribution) -> list[State]:
+    """Contributions of drawn values, and joins of two of them."""
+    rng = np.random.default_rng(_SEED)
+    unit = _identity(merge)
+    run, combine = _runner(contribution.function), _runner(merge.combine)
+    drawn = contribution.function.params[contribution.states :]
+    start = unit[: contribution.states]
+    pools = [_COUNTS if v in contribution.coordinates else _pool(v) for v in drawn]
+    singles = [
+        run((*start, *(_drawn(v, rng, pool) for v, pool in zip(drawn, pools, strict=True))))
+        for _ in range(_POINTS)
+    ]
+    pairs = [combine((*a, *b)) for a, b in zip(singles, singles[3:], strict=False)]
+    return [state for pair in zip(singles, pairs, strict=False) for state in pair]
 
 
 def _pool(value: Value) -> tuple[float, ...]:
@@ -247,10 +279,9 @@ def _drawn(value: Value, rng: np.random.Generator, pool: tuple[float, ...]) -> A
     return cast(np.asarray(chosen), value.dtype)
 
 
-def _agree(x: State, y: State, at: tuple[State, ...], *, exact: bool) -> bool:
-    for k, (a, b) in enumerate(zip(x, y, strict=True)):
+def _agree(x: State, y: State, at: tuple[State, ...], *, dtypes: tuple[str, ...], exact: bool) -> bool:
+    for k, (dtype, a, b) in enumerate(zip(dtypes, x, y, strict=True)):
         a, b = np.asarray(a), np.asarray(b)
-        dtype = str(a.dtype)
         if exact or dtype not in _TOLERANCE:
             if not np.all((a == b) | ((a != a) & (b != b))):
                 return False

@@ -14,6 +14,7 @@ from tvm_tile.ir.regions import Merge, Program, Reduce
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.structure import walk
 from tvm_tile.ir.verifier import verify as verify_structure
+from tvm_tile.semantics.contributions import Contribution, contribution_of_body, contribution_of_lift
 from tvm_tile.semantics.disjointness import check_patches
 from tvm_tile.semantics.laws import laws_of
 
@@ -35,17 +36,25 @@ def verify(program: Program) -> None:
     for statement in walk(program):
         if isinstance(statement, Reduce) and statement.args and statement.merge is not None:
             states = ", ".join(arg.name or str(arg) for arg in statement.args)
-            _check_laws(statement.merge, statement.policy, states, statement.span)
+            lift = statement.merge.lift
+            contribution = (
+                contribution_of_body(statement)
+                if lift is None
+                else contribution_of_lift(lift, indices=lift.params)
+            )
+            _check_laws(statement.merge, statement.policy, states, statement.span, contribution)
         elif isinstance(statement, (MergeReduce, Scan)):
             states = ", ".join(value.name or str(value) for value in statement.outputs)
             _check_laws(statement.merge, statement.policy, states, statement.span)
     check_patches(program)
 
 
-def _check_laws(merge: Merge, policy: str, states: str, span: Span | None) -> None:
+def _check_laws(
+    merge: Merge, policy: str, states: str, span: Span | None, contribution: Contribution | None = None
+) -> None:
     if policy not in TREES or merge.builtin is not None:
         return
-    laws = laws_of(merge)
+    laws = laws_of(merge, contribution)
     fold = 'keep the order of the source with policy="fold_left"'
     needed = [
         (laws.associative, "is not associative", fold),

@@ -149,8 +149,8 @@ def _joined(merge: Merge, left: _Partial, right: _Partial, call: Call) -> _Parti
     both = combined(merge, left.state, right.state, call)
     if left.counted is None and right.counted is None:
         return _Partial(both)
-    here = np.True_ if left.counted is None else left.counted
-    there = np.True_ if right.counted is None else right.counted
+    here: Array = np.asarray(True if left.counted is None else left.counted)
+    there: Array = np.asarray(True if right.counted is None else right.counted)
     one = (np.where(here, a, b) for a, b in zip(left.state, right.state, strict=True))
     state = tuple(np.where(here & there, whole, part) for whole, part in zip(both, one, strict=True))
     return _Partial(state, None if left.counted is None else here | there)

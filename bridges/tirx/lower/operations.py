@@ -130,18 +130,14 @@ def emit_op(
             env[result] = Stored(result.type, out)
         case ReduceTile(operand=operand, where=where):
             out = _destination(builder, result, destinations)
-            data, mask = (
-                unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
-            )
-            assert data is not None
+            data = unguarded(builder, env[operand], operand.name)
+            mask = None if where is None else unguarded(builder, env[where], where.name)
             reduce_tile(builder, op, data, mask, out)
             env[result] = Stored(result.type, out)
         case ArgReduce(operand=operand, where=where):
             out = _destination(builder, result, destinations)
-            data, mask = (
-                unguarded(builder, env[v], v.name) if v is not None else None for v in (operand, where)
-            )
-            assert data is not None
+            data = unguarded(builder, env[operand], operand.name)
+            mask = None if where is None else unguarded(builder, env[where], where.name)
             arg_reduce(builder, op, data, mask, out)
             env[result] = Stored(result.type, out)
         case _:
