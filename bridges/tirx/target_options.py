@@ -8,6 +8,7 @@ the language forbids unless the program itself admits it.
 from __future__ import annotations
 
 import difflib
+import re
 
 from tvm.target import Target
 from tvm.target.codegen import (
@@ -52,6 +53,8 @@ _SIZES = (
 )
 #: Options with few values, which TVM looks at only when it generates code.
 _WORDS = {"jit": ("orcjit", "mcjit"), "mfloat-abi": ("hard", "soft")}
+
+_CUDA_ARCHITECTURE = re.compile(r"sm_[1-9]\d{1,2}[af]?")
 
 
 def check_options(target: Target) -> None:
@@ -105,6 +108,11 @@ def _check_values(target: Target) -> None:
                 f"{name} {str(word)!r} is none of LLVM's",
                 suggestion=f"one of {', '.join(map(repr, words))}, or leave it out",
             )
+    arch = target.attrs.get("arch", None)
+    if target.kind.name == "cuda" and arch is not None and not _CUDA_ARCHITECTURE.fullmatch(str(arch)):
+        raise ArgumentError(
+            f"arch {str(arch)!r} is no architecture of CUDA", suggestion="as 'sm_80', 'sm_90a'"
+        )
 
 
 def _check_host(target: Target, host: Target) -> None:

@@ -116,6 +116,8 @@ def test_what_llvm_would_ignore_is_refused(options, message, remedy):
         ({"kind": "llvm", "num-cores": 0}, "num-cores of target llvm must be at least 1"),
         ({"kind": "opencl", "max_num_threads": 0}, "max_num_threads of target opencl must be at least 1"),
         ({"kind": "cuda", "arch": "sm_80", "thread_warp_size": -32}, "thread_warp_size of target cuda"),
+        ({"kind": "cuda", "arch": "sm_1"}, "arch 'sm_1' is no architecture of CUDA"),
+        ({"kind": "cuda", "arch": "sm_90x"}, "arch 'sm_90x' is no architecture of CUDA"),
         ({"kind": "opencl", "host": "cuda"}, "the host of target opencl is to be a CPU, not cuda"),
     ],
 )
@@ -131,6 +133,8 @@ def test_a_device_without_a_host_gets_this_one_and_builds(copy_program, kind):
         target = resolve_target(given)
         assert str(target.host) == str(host_target())
         assert "copy" in build(copy_program((4, 3)), given).source()
+    if kind == "cuda":
+        assert "copy" in build(copy_program((4, 3)), {"kind": kind, "arch": "sm_90a"}).source()
     other = Target({"kind": kind}, host=Target({"kind": "llvm", "mcpu": "haswell"}))
     assert resolve_target(other).same_as(other)
 

@@ -282,7 +282,7 @@ def _reduced(x: Any, combiner: str, axis: Any, keepdims: bool, where: Any, dtype
     wanted = None if dtype is None else dtype_argument(dtype)
     arithmetic = combiner in ("add", "multiply")
     if arithmetic and is_bool(tile.dtype):
-        tile = converted(tile, "int64")
+        tile = converted(tile, "int64" if wanted is None or is_bool(wanted) else wanted)
     if wanted is not None and arithmetic and is_float(wanted) != is_float(tile.dtype):
         # As in NumPy, contributions are converted first; between float and int that is a dtype of its own.
         tile = converted(tile, wanted)

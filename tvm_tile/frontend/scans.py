@@ -158,7 +158,7 @@ def cumsum(x: Any, axis: Any = None, dtype: Any = None) -> Tile:
         return result
     wanted = dtype_argument(dtype)
     if is_bool(tile.dtype):
-        tile = converted(tile, "int64")
+        tile = converted(tile, "int64" if is_bool(wanted) else wanted)
     if is_float(wanted) != is_float(tile.dtype):
         # As in NumPy, contributions are converted first.
         tile = converted(tile, wanted)
