@@ -40,7 +40,9 @@ def load(source: Any, *args: Any, **options: Any) -> Any:
                 f"tt.load of the file {os.fspath(source)!r:.60} takes nothing beside the path",
                 suggestion="fill, bounds and mask are for parts of memory: tt.load(A.at[idx], fill=0)",
             )
-        return load_executable(source)
+        # Names of files as bytes are refused there, with a word on it.
+        path: Any = source
+        return load_executable(path)
     from tvm_tile.frontend.tensor import load as load_part
 
     return load_part(source, *args, **options)

@@ -27,7 +27,7 @@ def compile_text(text: str, kind: str, architecture: str) -> str | bytes:
     Raises
     ------
     UnsupportedError
-        There is no ``nvcc``, or it refuses the text.
+        There is no ``nvcc``, or it does not work, or it refuses the text.
     """
     compiler = shutil.which("nvcc")
     if compiler is None:
@@ -38,10 +38,20 @@ def compile_text(text: str, kind: str, architecture: str) -> str | bytes:
         source, result = Path(folder, "kernels.cu"), Path(folder, f"kernels.{kind}")
         source.write_text(text)
         command = [compiler, f"--{kind}", f"-arch={architecture}", "-O3", "-o", str(result), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        except OSError as error:
+            raise UnsupportedError(
+                f"{compiler} cannot be run: {error.strerror}", suggestion="install the CUDA toolkit"
+            ) from error
         if done.returncode:
             raise UnsupportedError(
                 f"nvcc does not compile the kernels for {architecture}: {done.stderr.strip()}",
                 suggestion="another architecture: tt.build(program, {'kind': 'cuda', 'arch': 'sm_80'})",
+            )
+        if not result.is_file():
+            raise UnsupportedError(
+                f"{compiler} ended without a result: it is not NVIDIA's compiler",
+                suggestion="put the nvcc of the CUDA toolkit first on the path",
             )
         return result.read_text() if kind == "ptx" else result.read_bytes()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,8 @@ _REMEDY = 'pip install "tvm-tile[opencl]"'
 
 _lock = threading.Lock()
 _device: list[Device] = []
+#: In a forked child, its parent's devices, whose threads do not exist there.
+_inherited: list[Device] = []
 
 
 @dataclass(frozen=True)
@@ -46,8 +49,14 @@ def open_device() -> Device:
     Raises
     ------
     UnsupportedError
-        PyOpenCL is not installed, or there is no platform or device.
+        PyOpenCL is not installed, or there is no platform or device; or this process was forked from one that
+        had opened its device.
     """
+    if _inherited:
+        raise UnsupportedError(
+            "this process was forked from one that had opened its OpenCL device; a call here would never end",
+            suggestion="start processes with the 'spawn' method, or fork before the first call",
+        )
     with _lock:
         if not _device:
             _device.append(_open())
@@ -72,3 +81,13 @@ def _open() -> Device:
     name_unknown_processor(device)
     context = pyopencl.Context([device])
     return Device(device, context, pyopencl.CommandQueue(context))
+
+
+def _after_fork_in_child() -> None:
+    global _lock
+    _lock = threading.Lock()
+    _inherited.extend(_device)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -35,6 +35,9 @@ _DEVICE_NAMES = {
 #: What Python or NumPy would convert to a number, and no reader would: truth values, text, durations, pairs.
 _NO_NUMBERS = (bool, np.bool_, np.flexible, np.complexfloating, np.datetime64, np.timedelta64)
 
+#: Numbers of at least this size round to an infinity in float16.
+_HALF_OVERFLOWS = 65520.0
+
 
 @dataclass(frozen=True)
 class Placed:
@@ -255,6 +258,11 @@ def scalar_converter(param: Value) -> Callable[[Any], bool | int | float]:
                 return math.inf if int(argument) > 0 else -math.inf
         raise refuse(argument)
 
+    def to_half(argument: Any) -> float:
+        number = to_float(argument)
+        # TVM would round to float32 first. What is beyond the largest half becomes infinite either way.
+        return float(np.float16(number)) if abs(number) < _HALF_OVERFLOWS else number
+
     width = bits(dtype)
     signed = dtype.startswith("int")
     low, high = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
@@ -271,7 +279,11 @@ def scalar_converter(param: Value) -> Callable[[Any], bool | int | float]:
         # TVM passes integers as int64 and casts, so the upper half of uint64 goes by its bits.
         return number - (1 << 64) if number >= 1 << 63 else number
 
-    return to_bool if is_bool(dtype) else to_float if is_float(dtype) else to_int
+    if is_bool(dtype):
+        return to_bool
+    if is_float(dtype):
+        return to_half if dtype == "float16" else to_float
+    return to_int
 
 
 def _describe(argument: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import Future
 from typing import Generic, NamedTuple, TypeVar
 
-__all__ = ["CacheInfo", "OnceCache"]
+__all__ = ["CacheInfo", "CircularError", "OnceCache"]
 
 V = TypeVar("V")
 
@@ -22,6 +22,10 @@ class CacheInfo(NamedTuple):
     currsize: int
 
 
+class CircularError(RuntimeError):
+    """A value was asked for by the thread that is making it."""
+
+
 class OnceCache(Generic[V]):
     """From keys to values, the least recently used dropped first.
 
@@ -31,12 +35,21 @@ class OnceCache(Generic[V]):
     def __init__(self, maxsize: int) -> None:
         self._maxsize = maxsize
         self._entries: OrderedDict[Hashable, Future[V]] = OrderedDict()
+        # Of values that are being made, the threads that make them.
+        self._makers: dict[Future[V], int] = {}
         self._lock = threading.Lock()
         self._hits = 0
         self._misses = 0
 
     def get(self, key: Hashable, make: Callable[[], V]) -> V:
-        """The value of a key, made by this call or by one that came first."""
+        """The value of a key, made by this call or by one that came first.
+
+        Raises
+        ------
+        CircularError
+            ``make`` of this key, further up in this thread, asks for its own value.
+        """
+        thread = threading.get_ident()
         with self._lock:
             entry = self._entries.get(key)
             if entry is not None:
@@ -46,9 +59,12 @@ class OnceCache(Generic[V]):
                 self._misses += 1
                 own: Future[V] = Future()
                 self._entries[key] = own
+                self._makers[own] = thread
                 if len(self._entries) > self._maxsize:
                     self._entries.popitem(last=False)
         if entry is not None:
+            if self._makers.get(entry) == thread:
+                raise CircularError("a value is needed to make itself")
             return entry.result()
         try:
             own.set_result(make())
@@ -58,6 +74,8 @@ class OnceCache(Generic[V]):
                     del self._entries[key]
             own.set_exception(error)
             raise
+        finally:
+            del self._makers[own]
         return own.result()
 
     def info(self) -> CacheInfo:

@@ -20,7 +20,7 @@ from tvm_tile.bridges.runtime.packing import pack_arguments, packed
 from tvm_tile.bridges.tirx.device import DeviceCode, Launch, Temporary, device_code
 from tvm_tile.bridges.tirx.lower.scalars import register_dtype
 from tvm_tile.errors import ArgumentError, UnsupportedError
-from tvm_tile.ir.dtypes import is_bool
+from tvm_tile.ir.dtypes import bits, is_bool, numpy_dtype
 from tvm_tile.ir.regions import Program
 from tvm_tile.ir.values import Value
 
@@ -90,8 +90,6 @@ class DeviceExecutable(Executable):
     device and, where the program writes them, back.
     """
 
-    _artifact: Any
-
     @property
     def launches(self) -> tuple[Launch, ...]:
         """The launches of a call, in order."""
@@ -137,7 +135,12 @@ class DeviceExecutable(Executable):
         for param, value in zip(self._program.params, bound, strict=True):
             if isinstance(param, Value):
                 dtype = "int32" if is_bool(param.dtype) else register_dtype(param.dtype)
-                scalars[param.name or str(param)] = np.dtype(dtype).type(value)
+                # What was checked may be the bits of a large unsigned number, or beyond the largest float.
+                number = value % 2 ** bits(param.dtype) if param.dtype.startswith("uint") else value
+                with np.errstate(over="ignore"):
+                    # Rounded once, to its own dtype, which the wider one of a register holds exactly.
+                    rounded = np.asarray(number).astype(numpy_dtype(param.dtype))
+                scalars[param.name or str(param)] = np.dtype(dtype).type(rounded)
         return scalars
 
     def source(self, kind: str | None = None) -> Any:

@@ -51,6 +51,9 @@ _SUFFIX = ".tile"
 #: Seconds after which a file that was never renamed belongs to a process that ended.
 _ABANDONED = 3600.0
 
+#: Folders of the package on which generated code depends, beside that of the lowering.
+_SOURCES = ("ir", "semantics", "target")
+
 #: Source that was changed after this process had started may not be what it runs.
 _STARTED = time.time()
 
@@ -121,7 +124,8 @@ def _surroundings() -> tuple[str, ...]:
 
     digest = hashlib.sha256()
     changed = 0.0
-    for root in (Path(__file__).resolve().parents[1] / "tirx", Path(tvm_tile.__file__).parent / "ir"):
+    package = Path(tvm_tile.__file__).parent
+    for root in (Path(__file__).resolve().parents[1] / "tirx", *(package / name for name in _SOURCES)):
         for path in sorted(root.rglob("*.py")):
             digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
             changed = max(changed, path.stat().st_mtime)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from tvm.target import Target
 
     from tvm_tile.bridges.runtime.artifact import Artifact
+    from tvm_tile.bridges.runtime.device import DeviceArtifact
 
 __all__ = ["Executable", "load"]
 
@@ -65,10 +66,12 @@ class Executable:
     #: Whether calls check what the program promises.
     _is_debug = False
 
-    def __init__(self, program: Program, artifact: Artifact) -> None:
+    _artifact: Any
+
+    def __init__(self, program: Program, artifact: Artifact | DeviceArtifact) -> None:
         self._program = program
         self._artifact = artifact
-        self._function = artifact.function
+        self._function: Any = artifact.function
         self._written = program.writes
         self._alignments = {m.name: n for m, n in zip(program.tensors, artifact.alignments, strict=True)}
         # From the types of the arguments to what is done with each before the call; None is nothing at all.
@@ -201,7 +204,7 @@ class Executable:
                 f"there is no source of kind {kind!r} for {self.target.kind.name}",
                 suggestion=f"one of the kinds {', '.join(map(repr, _SOURCE_KINDS))}",
             )
-        return self._artifact.source(kind)
+        return str(self._artifact.source(kind))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write a shared library that :func:`tvm_tile.load` makes this executable of, in any process.

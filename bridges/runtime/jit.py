@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tvm_tile.bridges.runtime.cache import CacheInfo, OnceCache
+from tvm_tile.bridges.runtime.cache import CacheInfo, CircularError, OnceCache
 from tvm_tile.bridges.runtime.executable import Executable
-from tvm_tile.errors import UnsupportedError
+from tvm_tile.errors import CaptureError, UnsupportedError
 from tvm_tile.ir.regions import Program
 
 if TYPE_CHECKING:
@@ -73,7 +73,13 @@ def run_kernel(kernel: Kernel, args: Sequence[Any], constants: Mapping[str, Any]
         # Outside of the handler, so that errors of the kernel do not seem to come from it.
         _specialize(kernel, args, constants)(*args)
         return
-    _, executable = _specializations.get(key, lambda: (kernel, _specialize(kernel, args, constants)))
+    try:
+        _, executable = _specializations.get(key, lambda: (kernel, _specialize(kernel, args, constants)))
+    except CircularError as error:
+        raise CaptureError(
+            f"kernel {kernel.name} calls itself: it is to run on arrays like those for which it is traced",
+            suggestion="call another kernel, or this one with other constants on parts of its parameters",
+        ) from error
     executable(*args)
 
 

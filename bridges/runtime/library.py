@@ -73,7 +73,7 @@ class Description:
 def pack(library: bytes, description: Description) -> bytes:
     """The bytes of a file."""
     fields = asdict(description)
-    ir = fields.pop("ir")
+    ir: bytes = fields.pop("ir")
     text = zlib.compress(json.dumps(fields).encode(), 1)
     body = library + text + ir
     checksum = hashlib.sha256(body).digest()

@@ -19,7 +19,7 @@ __all__ = ["Packed", "pack_arguments", "packed"]
 def packed(program: Program) -> Program:
     """The program on dense row-major parameters."""
     dense = {m: dataclasses.replace(m, strides=None) for m in program.tensors if m.strides is not None}
-    return _replaced(program, dense) if dense else program  # type: ignore[no-any-return]
+    return _replaced(program, dense) if dense else program
 
 
 def _replaced(node: Any, memories: dict[Memory, Memory]) -> Any:

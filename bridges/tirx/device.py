@@ -26,6 +26,7 @@ from tvm_tile.ir.dtypes import bits
 __all__ = ["DeviceCode", "Launch", "Temporary", "device_code"]
 
 _LAUNCH = "tirx.call_ffi_kernel"
+_NO_ALIASES = "tirx.noalias"
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,18 @@ def _split(module: tvm.IRModule, target: Target) -> tuple[Any, tvm.IRModule]:
         host, devices = split_host_device_mods(pipeline(bound))
     ((_, function),) = host.functions_items()
     (kernels,) = devices.values() or (tvm.IRModule(),)
-    return function, finalize_device()(kernels)
+    return function, finalize_device()(_with_aliasing_of(module, kernels))
+
+
+def _with_aliasing_of(module: tvm.IRModule, kernels: tvm.IRModule) -> tvm.IRModule:
+    """Kernels that promise to their compiler what the program's function does.
+
+    TVM gives every kernel the promise that its arguments share no memory.
+    """
+    ((_, function),) = module.functions_items()
+    if function.attrs.get(_NO_ALIASES, False):
+        return kernels
+    return tvm.IRModule({var: kernel.without_attr(_NO_ALIASES) for var, kernel in kernels.functions_items()})
 
 
 #: Pragmas that TVM leaves out, by a word whose presence in the text says that they are needed.

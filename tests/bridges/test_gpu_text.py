@@ -1,5 +1,6 @@
 """Generated text for devices: what is launched, what the text says, and that compilers take it."""
 
+import os
 import shutil
 
 import numpy as np
@@ -204,7 +205,48 @@ def test_without_nvcc_ptx_is_refused(monkeypatch, tmp_path):
         exe.source("ptx")
 
 
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("#!/no/such/interpreter\n", "cannot be run: No such file or directory"),
+        (
+            "#!/bin/sh\nprintf 'odd \\377 bytes' >&2\nexit 3\n",
+            "does not compile the kernels for sm_.*odd . bytes",
+        ),
+        ("#!/bin/sh\nexit 0\n", "ended without a result"),
+    ],
+)
+def test_another_program_of_that_name_is_told_from_nvcc(monkeypatch, tmp_path, script, message):
+    (tmp_path / "nvcc").write_text(script)
+    (tmp_path / "nvcc").chmod(0o755)
+    exe = tt.build(scaled.trace(*vector()), "cuda")
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(tt.UnsupportedError, match=message):
+        exe.source("ptx")
+
+
 def test_what_nvcc_refuses_is_shown():
     exe = tt.build(scaled.trace(*vector()), cuda("sm_999"))
     with pytest.raises(tt.UnsupportedError, match="sm_999"):
         exe.source("ptx")
+
+
+@devices
+def test_names_beyond_ascii_are_the_programs_and_not_the_texts(target):
+    """Symptom: nvcc refuses a kernel with such a name."""
+
+    @tt.kernel
+    def größe(Ä, ß, d: tt.Scalar["float32"]):  # noqa: F821
+        for ä in tt.parallel(Ä.shape[0]):
+            ß[ä] = Ä[ä] * d
+
+    exe = tt.build(größe.trace(*vector(), 2.0), target)
+    assert exe.program.name == "größe"
+    assert [memory.name for memory in exe.program.tensors] == ["Ä", "ß"]
+    assert exe.source().isascii()
+    assert exe.launches[0].kernel == "gr__e_kernel"
+    assert exe.launches[0].arguments[:2] == ("Ä", "ß")
+    if target == "opencl":
+        x, y = np.arange(100, dtype="f4"), np.zeros(100, "f4")
+        exe(x, y, 2.0)
+        np.testing.assert_array_equal(y, x * 2)

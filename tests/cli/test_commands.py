@@ -163,6 +163,18 @@ def test_a_kernel_that_ends_the_process_is_one_line(tmp_path, capsys):
     assert "ended the process with 0" in err
 
 
+@pytest.mark.parametrize("command", ["doctor", "show"])
+def test_a_reader_that_goes_away_is_no_error(kernels, command):
+    given = [] if command == "doctor" else [f"{kernels}:twice", "--args", "float32[9]", "float32[9]"]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "tvm_tile", command, *given], stdout=writer, stderr=subprocess.PIPE, text=True
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_closed_and_plain_streams_are_no_error(tmp_path):
     """Symptom: tracebacks where standard output was closed, or had no character for a name."""
     path = tmp_path / "names.py"

@@ -593,3 +593,43 @@ def test_wrong_arguments_of_the_interpreter_have_a_remedy(arguments, words):
     assert info.value.suggestion
     for word in words:
         assert word in str(info.value)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.astype(x),
+        lambda x: tt.zeros((2,), x),
+        lambda x: tt.full((2,), 1, x[0]),
+        lambda x: tt.sum(x, dtype=x),
+        lambda x: tt.zeros(np.array(2.5), "float32"),
+        lambda x: tt.transpose(x, 1.5),
+        lambda x: tt.transpose(x, 1),
+        lambda x: tt.concat(np.array(2)),
+        lambda x: tt.split(x, np.array(1.5)),
+        lambda x: tt.sum(x, policy=np.zeros(3)),
+        lambda x: tt.cumsum(x, 0) + tt.scan(x, 0, tt.max, policy=np.zeros(3)),
+    ],
+)
+def test_arguments_of_a_wrong_kind_are_named_with_a_remedy(call):
+    @tt.kernel
+    def kernel(X, Y):
+        Y[0, 0] = tt.sum(call(X[:, :]))
+
+    with pytest.raises(CaptureError) as caught:
+        kernel.trace(M44, M44)
+    # An error of Python's or NumPy's own would be its cause.
+    assert caught.value.__cause__ is None
+    assert caught.value.suggestion
+
+
+def test_arguments_that_numpy_takes_for_ints_are_taken():
+    @tt.kernel
+    def kernel(X, Y):
+        parts = tt.split(X[:, :], np.array(2))
+        Y[tt.ds(0, 2), :] = tt.transpose(tt.reshape(parts[0], np.array([4, 2])), np.array([1, 0]))
+
+    program = kernel.trace(M44, M44)
+    x, y = np.arange(16, dtype="f4").reshape(4, 4), np.zeros((4, 4), "f4")
+    interpret(program, x, y)
+    np.testing.assert_array_equal(y[:2], x[:2].reshape(4, 2).T)

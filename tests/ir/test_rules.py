@@ -232,6 +232,14 @@ CASES = {
         "builtin (maximum)", "builtin (subtract)",
         "reduction policy", "a merge of 1 value has the built-in functions subtract", "%best.40",
     ),
+    "identity of a built-in function": (
+        "full -inf", "full 4.0",
+        "reduction policy", "a merge with the built-in function maximum starts from 4.0", "%best.40",
+    ),
+    "combine of a built-in function": (
+        "= maximum %x.50, %y.51", "= add %x.50, %y.51",
+        "reduction policy", "a merge with the built-in function maximum combines in another way", "%best.40",
+    ),
     # Parameters
     "strides": (
         "strides (1, 18)", "strides (1)",

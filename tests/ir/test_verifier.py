@@ -98,3 +98,26 @@ def test_what_is_no_program_or_no_text_is_named():
         verify(3)
     with pytest.raises(ArgumentError, match=r"expected the text of a program, got 3 \(int\)"):
         parse_program(3)
+
+
+def test_a_branch_without_its_yields_around_a_partial_update_is_a_fault():
+    """The rules of patches look through programs whose branches and loops are not well formed."""
+    text = """kernel scattered(@Y: int32[4], %c.0: bool[]) {
+  %T.1: int32[4] = load @Y[0 :+ 4]
+  %T.2: int32[4] = parallel %i.3 in (4) carry (%T.4 = %T.1) {
+    %T.5: int32[4] = if %c.0 {
+      %one.6: int32[] = full 1
+      %T.7: int32[4] = insert %T.4[%i.3], %one.6
+      yield %T.7
+    } else {
+      yield %T.4
+    }
+    yield %T.5
+  }
+  store @Y[0 :+ 4], %T.2
+}
+"""
+    verify(parse_program(text))
+    for old in ("      yield %T.7\n", "      yield %T.4\n"):
+        with pytest.raises(IllegalError):
+            verify(parse_program(text.replace(old, "")))

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from tvm_tile.bridges.runtime.cache import CacheInfo, OnceCache
+from tvm_tile.bridges.runtime.cache import CacheInfo, CircularError, OnceCache
 
 
 def test_a_value_is_made_once_and_counted():
@@ -56,6 +56,14 @@ def test_threads_that_ask_at_the_same_time_share_one_making():
     assert len(made) == 1
     assert len(results) == 4
     assert len(set(map(id, results))) == 1
+
+
+def test_a_value_that_needs_itself_is_an_error_and_not_a_hang():
+    cache = OnceCache(2)
+    with pytest.raises(CircularError):
+        cache.get("a", lambda: cache.get("b", lambda: cache.get("a", int)))
+    assert cache.get("a", lambda: cache.get("b", lambda: 3)) == 3
+    assert cache.get("a", int) == 3
 
 
 def test_threads_that_wait_for_a_failing_making_get_its_error():

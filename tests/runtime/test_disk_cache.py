@@ -1,5 +1,6 @@
 """Generated code kept on disk: what is one entry and what is two, damage, limits, many processes."""
 
+import ast
 import logging
 import os
 import subprocess
@@ -81,6 +82,18 @@ def test_the_variant_for_aliasing_arguments_is_kept_too(accumulate_program, gene
         exe(np.ones(5, "float32"), c, c)
         np.testing.assert_array_equal(c, np.full(5, 3, "float32"))
     assert generated == ["accumulate", "accumulate"]
+
+
+def test_all_that_lowering_imports_is_part_of_the_key():
+    folder = Path(disk_cache.__file__).parents[1] / "tirx"
+    imported = {
+        node.module
+        for path in folder.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("tvm_tile.")
+    }
+    hashed = ("tvm_tile.bridges.tirx", *(f"tvm_tile.{name}" for name in disk_cache._SOURCES))
+    assert {name for name in imported if not name.startswith(hashed)} == {"tvm_tile.errors"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from tvm_tile.bridges.runtime import artifact
 from tvm_tile.build import cache_clear, cache_info
-from tvm_tile.errors import ArgumentError, TileError
+from tvm_tile.errors import ArgumentError, CaptureError, TileError
 from tvm_tile.frontend import Scalar, ds, kernel, parallel
 
 FACTOR = 1.0
@@ -253,6 +253,26 @@ def test_one_array_for_input_and_output():
     np.testing.assert_array_equal(x, numbers(4) * 2)
     with pytest.raises(ArgumentError, match="share elements"):
         scaled(x[:3], x[1:])
+
+
+def test_a_kernel_that_runs_itself_while_it_is_traced_is_refused_and_another_is_not():
+    """Symptom: it waited for itself without end."""
+    x, y = np.ones(4, "float32"), np.zeros(4, "float32")
+
+    @kernel
+    def inner(X, Y):
+        Y[ds(0, 4)] = X[ds(0, 4)] * 3.0
+
+    @kernel
+    def outer(X, Y, *, own):
+        (outer if own else inner)(x, y, **({"own": own} if own else {}))
+        Y[ds(0, 4)] = X[ds(0, 4)] * float(y[0])
+
+    with pytest.raises(CaptureError, match="kernel outer calls itself") as caught:
+        outer(x, y, own=True)
+    assert caught.value.span.file == __file__
+    outer(x, y, own=False)
+    np.testing.assert_array_equal(y, np.full(4, 3, "float32"))
 
 
 def test_failures_are_not_kept():

@@ -3,8 +3,12 @@
 These tests need an OpenCL platform. The test extra installs one on x86-64 Linux; without it they fail.
 """
 
+import os
+import subprocess
 import sys
+import textwrap
 import threading
+import warnings
 
 import ml_dtypes
 import numpy as np
@@ -13,6 +17,7 @@ import torch
 
 import tvm_tile as tt
 from tvm_tile.bridges.opencl import platform
+from tvm_tile.ir.dtypes import DTYPES, numpy_dtype
 
 
 @tt.kernel
@@ -127,11 +132,69 @@ def test_run_time_scalars(n, on):
     np.testing.assert_array_equal(y, expected)
 
 
+@pytest.mark.parametrize("target", ["llvm", "opencl"])
+def test_run_time_scalars_of_every_dtype_are_rounded_once(target):
+    """Symptoms: OpenCL refused uint64 beyond 2**63 and warned of overflow; LLVM rounded halves twice."""
+    dtypes = [dtype for dtype in DTYPES if not dtype.startswith("float8")]
+    tie = 1 + 2.0**-11 + 2.0**-30
+    values = {
+        "bool": [True, False],
+        "uint64": [2**64 - 1, 2**63],
+        "float16": [tie, -tie, 65519.9999, 65520.0, -1e9, 2.0**-25, np.nan],
+        "bfloat16": [1 + 2.0**-8 + 2.0**-30, 1e300],
+        "float32": [1 + 2.0**-24 + 2.0**-50, 1e39, 10**400],
+    }
+    for dtype in dtypes:
+        kind = tt.Scalar[dtype]
+
+        @tt.kernel
+        def held(s: kind, Y):
+            Y[0] = s
+
+        exe = tt.build(held.trace(1 if dtype != "bool" else True, tt.spec((1,), dtype)), target)
+        info = np.iinfo(dtype) if dtype.startswith(("int", "uint")) else None
+        for value in values.get(dtype, [info.min, info.max] if info else [0.1]):
+            y = np.zeros(1, numpy_dtype(dtype))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                exe(value, y)
+            with np.errstate(over="ignore"):
+                expected = numpy_dtype(dtype).type(float("inf") if value == 10**400 else value)
+            np.testing.assert_array_equal(y[0], expected, err_msg=f"{dtype} {value}")
+
+
 def test_identical_views_that_are_proved_harmless():
     x = np.arange(6, dtype="f4")
     y = x.copy()
     built(x, y)(x, x)
     np.testing.assert_array_equal(x, y + 1)
+
+
+def test_identical_views_see_what_was_written_through_the_other_name():
+    """Symptom: kernels promised their compiler that arguments share no memory, also where they do."""
+
+    @tt.kernel
+    def stepwise(X, Y, Z):
+        for i in tt.parallel(X.shape[0]):
+            Y[i] = X[i] + 1
+            Z[i] = X[i] * 2
+
+    @tt.kernel
+    def backwards(X, Y, Z):
+        n = X.shape[0]
+        for i in tt.serial(n):
+            Y[i] = X[n - 1 - i] + 1
+            Z[i] = Y[i]
+
+    x = np.arange(6, dtype="f4")
+    for kernel in (stepwise, backwards):
+        exe = built(x, x.copy(), x.copy(), kernel=kernel)
+        assert "restrict" in exe.source()
+        for pattern in ("000", "001", "010", "011"):
+            got, expected = [x.copy(), x + 7], [x.copy(), x + 7]
+            exe(*(got[int(number)] for number in pattern))
+            tt.interpret(exe.program, *(expected[int(number)] for number in pattern))
+            np.testing.assert_array_equal(got, expected, err_msg=f"{kernel} {pattern}")
 
 
 def test_identical_views_that_are_not():
@@ -219,6 +282,48 @@ def test_without_a_platform_a_call_says_what_to_install(monkeypatch):
     monkeypatch.setattr(pyopencl, "get_platforms", list)
     with pytest.raises(tt.UnsupportedError, match=r'pip install "tvm-tile\[opencl\]"'):
         exe(x, y)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("opened", [False, True])
+def test_a_forked_child_runs_unless_its_parent_had_opened_the_device(tmp_path, opened):
+    """Symptom: a call in the child never ended."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        textwrap.dedent("""
+        import os, signal, sys
+        import numpy as np
+        import tvm_tile as tt
+
+        @tt.kernel
+        def plus_one(X, Y):
+            Y[:] = X[:] + 1
+
+        def run():
+            y = np.zeros(3, "f4")
+            try:
+                exe(np.ones(3, "f4"), y)
+                print(y.sum(), flush=True)
+            except tt.UnsupportedError as error:
+                print(error.message, flush=True)
+
+        exe = tt.build(plus_one.trace(*[tt.spec((3,), "float32")] * 2), "opencl")
+        if sys.argv[1] == "True":
+            run()
+        child = os.fork()
+        if not child:
+            signal.alarm(60)
+            run()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        run()
+    """)
+    )
+    done = subprocess.run([sys.executable, script, str(opened)], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    child, parent = done.stdout.splitlines()[-2:]
+    assert parent == "6.0"
+    assert child.startswith("this process was forked") if opened else child == "6.0"
 
 
 def test_timing():

@@ -268,3 +268,24 @@ def test_code_of_a_program_is_compiled_once():
     program = binary.trace(x, x, y, fn=tt.maximum)
     one, other = tt.build(program, "opencl"), tt.build(program, "opencl")
     assert one._artifact is other._artifact
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_fused_multiply_add_of_what_is_not_finite(dtype):
+    """The error of an infinite sum is NaN; a test for an inexact sum must not take it for one."""
+
+    @tt.kernel
+    def fused(A, B, C, Y):
+        for _ in tt.parallel(1):
+            Y[:] = tt.fma(A[:], B[:], C[:])
+
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    values = np.array([0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3.0e4]).astype(kind)
+    a, b, c = (x.ravel() for x in np.meshgrid(values, values, values))
+    program = fused.trace(a, b, c, a)
+    want, got = np.zeros_like(a), np.zeros_like(a)
+    tt.interpret(program, a, b, c, want)
+    tt.build(program, "opencl")(a, b, c, got)
+    np.testing.assert_array_equal(got.astype("f8"), want.astype("f8"))
+    assert np.isposinf(got.astype("f8")).any()
+    assert np.isfinite(got.astype("f8")).any()

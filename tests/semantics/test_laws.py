@@ -161,3 +161,77 @@ def test_ordered_folds_are_found_and_trees_are_not():
     specs = tt.spec((5,), "float32"), tt.spec((), "float32")
     assert [f.policy for f in ordered_folds(kernel.trace(*specs, policy="fold_left"))] == ["fold_left"]
     assert list(ordered_folds(kernel.trace(*specs, policy="unordered_tree"))) == []
+
+
+MODULAR = tt.Merge(lambda a, b: (a + b) % 7, 0, commutative=True)
+
+
+def test_laws_need_to_hold_only_for_states_that_the_lift_makes():
+    lifted = tt.Merge(lambda a, b: (a + b) % 7, 0, lift=lambda x: x % 7, commutative=True)
+    for dtype in ("int8", "int32", "int64"):
+        program = program_of(lifted, dtype, policy="unordered_tree")
+        tt.verify(program)
+        x, y = np.arange(5, 10).astype(dtype), np.zeros((), dtype)
+        tt.interpret(program, x, y)
+        assert y == x.sum() % 7
+    # Without the lift an element may be 7, for which 0 is no identity.
+    with pytest.raises(tt.IllegalError, match="identity") as caught:
+        tt.verify(program_of(MODULAR, "int32", policy="unordered_tree"))
+    assert "lift=" in caught.value.suggestion
+    # What a lift makes may break a law too.
+    with pytest.raises(tt.IllegalError, match="not associative"):
+        tt.verify(program_of(tt.Merge(lambda a, b: a - b, 0, lift=lambda x: x % 7), policy="ordered_tree"))
+
+
+@tt.kernel
+def region(X, Y, *, merge, start, step):
+    for _ in tt.parallel(1):
+        s = tt.full((), start, "int32") if isinstance(start, int) else X[0]
+        for r in tt.reduce(X.shape[0], policy="unordered_tree", merge=merge):
+            s = step(s, X[r])
+        Y[()] = s
+
+
+def region_of(merge, start, step):
+    return region.trace(tt.spec((5,), "int32"), tt.spec((), "int32"), merge=merge, start=start, step=step)
+
+
+def test_laws_need_to_hold_only_for_states_that_the_body_makes():
+    program = region_of(MODULAR, 0, lambda s, x: (s + x) % 7)
+    tt.verify(program)
+    x, y = np.arange(5, 10, dtype="i4"), np.zeros((), "i4")
+    tt.interpret(program, x, y, reduction="reverse")
+    assert y == x.sum() % 7
+    # A body may make any state, and then no contribution excuses the merge.
+    with pytest.raises(tt.IllegalError, match="identity"):
+        tt.verify(region_of(MODULAR, 0, lambda s, x: s + x * 3))
+
+
+def test_an_identity_has_to_keep_the_seed():
+    clipped = tt.Merge(lambda a, b: tt.maximum(a, b), 0, commutative=True)
+
+    def largest(s, x):
+        return tt.maximum(s, tt.maximum(x, 0))
+
+    tt.verify(region_of(clipped, 0, largest))
+    for seed in (-100, "loaded"):
+        with pytest.raises(tt.IllegalError, match="identity"):
+            tt.verify(region_of(clipped, seed, largest))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_rounding_of_narrow_floats_refutes_no_law(dtype):
+    """Products of complex numbers cancel, so that in 16 bits their rounding errors are as large as they."""
+
+    @tt.kernel
+    def product(X, Y, *, merge):
+        for _ in tt.parallel(1):
+            Y[0], Y[1] = tt.reduce_tile((X[:], X[:]), 0, merge)
+
+    def verified(fn):
+        merge = tt.Merge(fn, (1.0, 0.0), commutative=True)
+        tt.verify(product.trace(tt.spec((5,), dtype), tt.spec((2,), dtype), merge=merge))
+
+    verified(lambda a, b: (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * b[0]))
+    with pytest.raises(tt.IllegalError, match="merge"):
+        verified(lambda a, b: (a[0] * b[0] - a[1] * b[1], a[0] * b[1] + a[1] * 2))

@@ -126,3 +126,25 @@ def test_an_overlap_that_depends_on_data_is_found_by_the_interpreter():
     assert y.tolist() == [0, 1, 0, 1]
     with pytest.raises(tt.IllegalError, match=r"T\[2\]"):
         tt.interpret(program, np.array([2, 2], "i4"), y)
+
+
+def test_many_updates_are_checked_in_little_time():
+    """Pairs of updates grow with their square; those past a limit are left to the interpreter."""
+
+    @tt.kernel
+    def kernel(X, Y, *, count, period):
+        T = Y[:]
+        for i in tt.parallel(2):
+            for k in range(count):
+                T = tt.update(T, (i * period + k,), X[k] + i)
+        Y[:] = T
+
+    x, y = np.arange(150.0), np.zeros(300)
+    program = kernel.trace(x, y, count=150, period=150)
+    tt.verify(program)
+    tt.interpret(program, x, y)
+    np.testing.assert_array_equal(y, [*x, *(x + 1)])
+    # The last update of the one instance meets the last but one of the other, past the limit.
+    late = kernel.trace(x, y, count=150, period=149)
+    with pytest.raises(tt.IllegalError, match="update one element"):
+        tt.interpret(late, x, y)

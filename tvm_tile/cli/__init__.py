@@ -45,10 +45,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"{where}{type(error).__name__}: {line}", file=sys.stderr)
         return 1
     except SystemExit as stop:
+        if isinstance(stop.__context__, BrokenPipeError):
+            # Rich ends so, having dropped the output itself.
+            return 0
         # Of the kernel's own Python, while it was traced.
         print(
-            f"SystemExit: the code of {options.kernel} ended the process with {stop.code!r} (try: raise an "
-            "exception that says why)",
+            f"SystemExit: the kernel's Python ended the process with {stop.code!r} (try: raise an exception "
+            "that says why)",
             file=sys.stderr,
         )
         return 1

@@ -14,7 +14,9 @@ from tvm_tile.frontend.tile import Operators, Tile
 from tvm_tile.frontend.trace import Trace
 from tvm_tile.ir import index as ir_index
 from tvm_tile.ir.dtypes import is_integer
-from tvm_tile.ir.index import BoolConst, IndexConst, IndexExpr, IndexVar, Predicate
+from tvm_tile.ir.index import BoolConst, IndexBinary, IndexConst, IndexExpr, IndexVar, Predicate
+from tvm_tile.ir.ops import FromIndex
+from tvm_tile.ir.values import TileType
 
 __all__ = [
     "Index",
@@ -42,6 +44,8 @@ _COMPARISONS = {
     "equal": "==",
     "not_equal": "!=",
 }
+#: Nodes of an index expression up to which it is not computed into a value of its own.
+_LARGEST = 256
 _LOGIC = {"and": ir_index.conjunction, "or": ir_index.disjunction}
 
 
@@ -151,7 +155,23 @@ def index_arithmetic(fn: str, operands: tuple[Any, ...]) -> Any:
         result = _ARITHMETIC[fn](*expressions)
     else:
         return None
-    return result.value if isinstance(result, IndexConst) else Index(trace, result)
+    return result.value if isinstance(result, IndexConst) else Index(trace, _kept_small(trace, result))
+
+
+def _kept_small(trace: Trace, expression: IndexExpr) -> IndexExpr:
+    """The expression, or a value that holds it if it is large.
+
+    Expressions are trees: one that uses itself twice doubles at every step.
+    """
+    pending, nodes = [expression], 0
+    while pending:
+        nodes += 1
+        if nodes > _LARGEST:
+            return IndexVar(trace.emit(FromIndex, TileType((), "int64"), index=expression).value)
+        node = pending.pop()
+        if isinstance(node, IndexBinary):
+            pending += (node.a, node.b)
+    return expression
 
 
 def index_comparison(fn: str, operands: tuple[Any, ...]) -> Any:

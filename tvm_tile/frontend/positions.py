@@ -26,6 +26,8 @@ __all__ = [
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The kernel library is written in the language itself, so its frames count as a user's.
 _KERNEL_LIBRARY = os.path.join(_PACKAGE, "contrib") + os.sep
+# Packages of ours that a source tree keeps beside this one.
+_BESIDE = ("tvm_tile.bridges", "tvm_tile.schedules")
 _STANDARD = tuple(os.path.abspath(sysconfig.get_path(kind)) + os.sep for kind in ("stdlib", "platstdlib"))
 _INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 
@@ -55,9 +57,15 @@ def is_library_file(file: str) -> bool:
     path = os.path.abspath(file)
     if path.startswith(_KERNEL_LIBRARY):
         return False
-    if path.startswith(_PACKAGE + os.sep) or any(part in path for part in _INSTALLED):
+    if path.startswith((_PACKAGE + os.sep, *_folders_beside())) or any(part in path for part in _INSTALLED):
         return True
     return not file.startswith("<") and path.startswith(_STANDARD)
+
+
+def _folders_beside() -> tuple[str, ...]:
+    """Folders of the packages whose code may run, being imported."""
+    packages = [sys.modules[name] for name in _BESIDE if name in sys.modules]
+    return tuple(os.path.abspath(folder) + os.sep for package in packages for folder in package.__path__)
 
 
 def _is_user_code(code: CodeType) -> bool:

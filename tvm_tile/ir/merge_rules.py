@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tvm_tile.ir.effects import effects_of
 from tvm_tile.ir.faults import Fault, agreement_faults, counted
-from tvm_tile.ir.functions import REDUCIBLE
+from tvm_tile.ir.functions import REDUCIBLE, identity_of
 from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.op_rules import type_fault
-from tvm_tile.ir.ops import POLICIES
+from tvm_tile.ir.ops import POLICIES, Elementwise, Full
 from tvm_tile.ir.reductions import check_policy
 from tvm_tile.ir.regions import Merge, Reduce
 from tvm_tile.ir.span import Span
@@ -71,4 +72,39 @@ def _merge_faults(merge: Merge, states: tuple[Value, ...], span: Span | None) ->
                 span,
                 "reduction policy",
                 f"name one of {', '.join(REDUCIBLE)} a state",
+            )
+        else:
+            yield from _form_faults(merge, merge.builtin, span)
+
+
+def _form_faults(merge: Merge, functions: tuple[str, ...], span: Span | None) -> Iterator[Fault]:
+    """Code for a built-in function is generated from its name, so the merge has to be that function.
+
+    A merge with other faults, in its arity or its effects, is not looked at.
+    """
+    made = {op.result: op for op in merge.identity.body.statements if isinstance(op, Full)}
+    joined = {op.result: op for op in merge.combine.body.statements if isinstance(op, Elementwise)}
+    count = len(functions)
+    sizes = len(merge.identity.yields), len(merge.combine.yields), len(merge.combine.params)
+    if sizes != (count, count, 2 * count):
+        return
+    effects = [effects_of(part.body) for part in (merge.combine, merge.identity)]
+    if any(found.reads or found.writes for found in effects):
+        return
+    for k, fn in enumerate(functions):
+        unit, total = made.get(merge.identity.yields[k]), joined.get(merge.combine.yields[k])
+        if total is None or total.fn != fn or total.operands != merge.combine.params[k::count]:
+            yield Fault(
+                f"a merge with the built-in function {fn} combines in another way",
+                span,
+                "reduction policy",
+                f"combine the two states by {fn} alone, or leave out builtin",
+            )
+        elif unit is None or unit.value.value != identity_of(fn, unit.result.dtype):
+            yield Fault(
+                f"a merge with the built-in function {fn} starts from "
+                f"{'another value' if unit is None else unit.value} instead of its identity",
+                span,
+                "reduction policy",
+                f"start from {identity_of(fn, merge.identity.yields[k].dtype)}, or leave out builtin",
             )

@@ -54,19 +54,23 @@ class Patches:
                 case If(then=then, orelse=orelse, results=results):
                     self._block(then)
                     self._block(orelse)
-                    for k, result in enumerate(results):
-                        self._join(result, statement.then_yields[k], statement.else_yields[k])
+                    # The verifier looks through programs that are not well formed, too: nothing here
+                    # relies on as many yields as there are results.
+                    pairs = zip(results, statement.then_yields, statement.else_yields, strict=False)
+                    for result, a, b in pairs:
+                        self._join(result, a, b)
                 case Reduce():
                     pass
                 case Loop(inits=inits, args=args, body=body, yields=yields, results=results):
                     # Carried values are looked at with the inserts of the value that comes in, so that
                     # what a later turn starts from is a patch of the entry value too.
-                    carried = [k for k, init in enumerate(inits) if init in self.of]
-                    for k in carried:
-                        self.of[args[k]] = self.of[inits[k]]
+                    states = zip(inits, args, yields, results, strict=False)
+                    carried = [state for state in states if state[0] in self.of]
+                    for init, arg, _, _ in carried:
+                        self.of[arg] = self.of[init]
                     self._block(body)
-                    for k in carried:
-                        self._join(results[k], inits[k], yields[k])
+                    for init, _, value, result in carried:
+                        self._join(result, init, value)
 
     def _join(self, result: Value, a: Value, b: Value) -> None:
         if a in self.of and b in self.of:

@@ -10,16 +10,13 @@ import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
-from typing import TypeVar
 
-from tvm_tile.ir.ops import Alloc, Atomic, Extern, Load, Store
+from tvm_tile.ir.ops import Alloc, Atomic, Extern, Full, Load, Store
 from tvm_tile.ir.regions import Block, If, Lambda, Loop, Reduce, Statement
 from tvm_tile.ir.structure import operands_of, walk
 from tvm_tile.ir.values import Value
 
 __all__ = ["Contribution", "contribution_of_body", "contribution_of_lift"]
-
-S = TypeVar("S", bound=Statement)
 
 #: Elements of one parameter up to which a contribution is run for an examination.
 _LARGEST = 2**18
@@ -35,17 +32,24 @@ class Contribution:
         Its first ``states`` parameters take the identity; the others may hold any value of their type.
     coordinates
         Those of the others that are coordinates of a region, so never negative.
+    seed
+        The state that joins on the left, where the program fixes it.
     """
 
     function: Lambda
     states: int
     coordinates: tuple[Value, ...]
+    seed: tuple[Full, ...] = ()
 
 
-def contribution_of_body(region: Reduce) -> Contribution | None:
-    """The body of a region, which is run from the identity; ``None`` if it has effects, or is large."""
+def contribution_of_body(region: Reduce, seed: tuple[Full, ...]) -> Contribution | None:
+    """The body of a region, which is run from the identity; ``None`` if it has effects, or is large.
+
+    ``seed`` is what the states start from.
+    """
     body = Lambda(region.args, region.body, region.yields)
-    return _pure(body, len(region.args), region.indices)
+    found = _pure(body, len(region.args), region.indices)
+    return None if found is None else dataclasses.replace(found, seed=seed)
 
 
 def contribution_of_lift(lift: Lambda, indices: tuple[Value, ...] = ()) -> Contribution | None:
@@ -57,7 +61,7 @@ def _pure(function: Lambda, states: int, coordinates: tuple[Value, ...]) -> Cont
     statements = list(walk(function.body))
     if any(isinstance(s, (Store, Atomic, Extern, Alloc)) for s in statements):
         return None
-    body = Block(_without_loads(function.body.statements))
+    body = _bare(function.body)
     statements = list(walk(body))
     if any(isinstance(s, Load) for s in statements):
         return None
@@ -88,14 +92,13 @@ def _without_loads(statements: Iterable[Statement]) -> tuple[Statement, ...]:
             case Load():
                 continue
             case If(then=then, orelse=orelse):
-                kept.append(_replaced(s, then=then, orelse=orelse))
+                kept.append(dataclasses.replace(s, then=_bare(then), orelse=_bare(orelse)))
             case Loop(body=body):
-                kept.append(_replaced(s, body=body))
+                kept.append(dataclasses.replace(s, body=_bare(body)))
             case _:
                 kept.append(s)
     return tuple(kept)
 
 
-def _replaced(statement: S, **blocks: Block) -> S:
-    inner = {name: Block(_without_loads(block.statements)) for name, block in blocks.items()}
-    return dataclasses.replace(statement, **inner)
+def _bare(block: Block) -> Block:
+    return Block(_without_loads(block.statements))

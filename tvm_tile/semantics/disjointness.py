@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations_with_replacement
+from itertools import combinations, islice
 
 from tvm_tile.errors import IllegalError
 from tvm_tile.ir.patches import Patches, patched_states
@@ -14,11 +14,15 @@ from tvm_tile.semantics.separation import separate
 
 __all__ = ["check_patches"]
 
+#: Pairs of different updates of one tile that are decided; there are as many as the square of the updates.
+_PAIRS = 512
+
 
 def check_patches(program: Program) -> None:
     """Refuse partial updates that certainly meet.
 
-    What depends on data, or takes too long to decide, is left to the interpreter, which checks every update.
+    What depends on data, or takes too long to decide, is left to the interpreter, which checks every update:
+    each update with itself in other instances, and pairs of different ones up to a limit.
 
     Raises
     ------
@@ -38,7 +42,7 @@ def check_patches(program: Program) -> None:
 
 
 def _check(program: Program, region: Parallel, name: str, inserts: list[Access]) -> None:
-    for a, b in combinations_with_replacement(inserts, 2):
+    for a, b in (*((a, a) for a in inserts), *islice(combinations(inserts, 2), _PAIRS)):
         depth = next(k for k, step in enumerate(a.path) if step.loop is region)
         answer = separate(program, a, b, depth, DEFAULT_OPERATIONS)
         if answer.is_disproved:

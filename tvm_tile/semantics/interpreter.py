@@ -13,7 +13,7 @@ import numpy as np
 
 from tvm_tile.ir.regions import Program
 from tvm_tile.semantics.arguments import bind_arguments
-from tvm_tile.semantics.legality import verify
+from tvm_tile.semantics.legality import verify_meaning
 from tvm_tile.semantics.machine import Machine
 from tvm_tile.semantics.orders import Orders
 from tvm_tile.semantics.report import Report
@@ -62,7 +62,7 @@ def interpret(
         The program has faults; with ``debug``, an access that breaks an
         obligation. Arrays then hold what was stored before.
     """
-    verify(program)
+    verify_meaning(program)
     orders = Orders(order, reduction)
     # Overflow, division by zero and invalid operations have defined results in the language.
     with np.errstate(all="ignore"):

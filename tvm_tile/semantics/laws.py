@@ -265,7 +265,15 @@ def _reached(merge: Merge, contribution: Contribution) -> list[State]:
         for _ in range(_POINTS)
     ]
     pairs = [combine((*a, *b)) for a, b in zip(singles, singles[3:], strict=False)]
-    return [state for pair in zip(singles, pairs, strict=False) for state in pair]
+    points = [state for pair in zip(singles, pairs, strict=False) for state in pair]
+    if contribution.seed:
+        points.append(
+            tuple(
+                np.full(f.result.shape, constant(f.value, f.result.dtype), numpy_dtype(f.result.dtype))
+                for f in contribution.seed
+            )
+        )
+    return points
 
 
 def _pool(value: Value) -> tuple[float, ...]:

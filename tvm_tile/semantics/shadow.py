@@ -16,6 +16,7 @@ from tvm_tile.ir.ops import Atomic, Extern, Load, Store
 from tvm_tile.ir.regions import Parallel, Program
 from tvm_tile.ir.values import Memory
 from tvm_tile.semantics.conflicts import Conflict, Touch
+from tvm_tile.semantics.races import RACE_REMEDY
 from tvm_tile.semantics.rounding import Array
 from tvm_tile.semantics.views import Window, part_of
 
@@ -335,8 +336,7 @@ class Monitor:
             span=op.span,
             obligation="noninterference",
             counterexample=Conflict(earlier, later),
-            suggestion="make the loop serial, or let each instance write its own elements"
-            + (", or update it by atomics alone" if "updates" in (verb, now) else ""),
+            suggestion=RACE_REMEDY,
         )
 
 

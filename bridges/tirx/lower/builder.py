@@ -7,7 +7,6 @@ A :class:`Body` is the inside of one innermost loop, where elements are computed
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,9 +72,7 @@ class Builder:
 
     def unique(self, hint: str) -> str:
         """A name not given before, made from a hint."""
-        stem = re.sub(r"\W", "_", hint) or "t"
-        if stem[0].isdigit():
-            stem = f"_{stem}"
+        stem = self.machine.identifier(hint) or "t"
         count = self._names.get(stem)
         self._names[stem] = 1 if count is None else count + 1
         return stem if count is None else self.unique(f"{stem}_{count}")

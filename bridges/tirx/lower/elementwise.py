@@ -199,8 +199,9 @@ def _fused(a: Any, b: Any, c: Any, dtype: str, registers: Registers) -> Any:
     opposite = tirx.bitwise_xor(truth(tirx.LT(total, zero)), truth(tirx.LT(lost, zero)))
     toward_zero = Select(tirx.NE(opposite, IntImm("uint8", 0)), word - IntImm(whole, 1), word)
     odd = tirx.bitwise_or(registers.name(toward_zero, whole), IntImm(whole, 1))
-    inexact = tirx.Or(tirx.LT(lost, zero), tirx.LT(zero, lost))
-    result = tirx.reinterpret(wide, Select(inexact, odd, word))
+    # Of an infinite total ``lost`` is NaN, and TVM rewrites `x < 0 or 0 < x` to `x != 0`, which NaN fulfils.
+    inexact = tirx.bitwise_or(truth(tirx.LT(lost, zero)), truth(tirx.LT(zero, lost)))
+    result = tirx.reinterpret(wide, Select(tirx.NE(inexact, IntImm("uint8", 0)), odd, word))
     return to_odd(result, registers) if wide == "float64" else result
 
 

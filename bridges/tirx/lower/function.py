@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from tvm.target import Target
@@ -60,7 +59,7 @@ def lower_program(program: Program, target: Target, *, noalias: bool = True, deb
     check_support(program, machine)
     builder = Builder(machine, noalias, program.fma, debug=debug)
     env: Environment = {}
-    name = re.sub(r"\W", "_", program.name) or "kernel"
+    name = machine.identifier(program.name) or "kernel"
     params: list[Any] = []
     declared: dict[Memory, Any] = {}
     scalars: dict[Value, Any] = {}

@@ -43,6 +43,11 @@ _STORED = -1
 _GATHERED = -2
 
 
+#: Longest chain of values that are evaluated within one another. A longer one is cut by a temporary: each
+#: level is a level of the generated expression, and of every recursion over it.
+_DEEPEST = 64
+
+
 @dataclass(frozen=True)
 class _Root:
     """Where a value is evaluated: the position of the statement, and which loop nest of it."""
@@ -83,6 +88,7 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
 
     roots: dict[Value, _Root] = {}
     pointwise: dict[Value, bool] = {}
+    depths: dict[Value, int] = {}
     inlined: set[Value] = set()
     for position in range(len(statements) - 1, -1, -1):
         statement = statements[position]
@@ -103,10 +109,11 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
                     and (found := _root(uses[result][0], roots, pointwise))
                 ):
                     roots[result], pointwise[result] = found[0], False
+                    depths[result] = _depth(uses[result], depths)
                 continue
             case _:
                 continue
-        if result in nested or not result.shape:
+        if result in nested or not result.shape or _depth(uses[result], depths) > _DEEPEST:
             continue
         found_all = [_root(use, roots, pointwise) for use in uses[result]]
         targets = {found[0] if found else None for found in found_all}
@@ -121,6 +128,7 @@ def fuse(block: Block, yields: tuple[Value, ...], noalias: bool) -> Fusion:
         ):
             continue
         roots[result], pointwise[result] = root, direct
+        depths[result] = _depth(uses[result], depths)
         inlined.add(result)
     shared = {v for v in inlined if len(uses[v]) > 1 or _repeated(v, uses[v][0].statement)}
     return Fusion(frozenset(inlined), frozenset(shared))
@@ -144,6 +152,12 @@ def _parts(statement: Statement) -> Iterator[tuple[int, Value]]:
             yield from ((_STORED, value) for value in rest)
         case _:
             yield from ((0, value) for value in direct_uses(statement))
+
+
+def _depth(uses: list[_Use], depths: dict[Value, int]) -> int:
+    """How deep below its root a value with these uses is evaluated."""
+    users = (value for use in uses if use.statement is not None for value in use.statement.results)
+    return 1 + max((depths.get(user, 0) for user in users), default=0)
 
 
 def _repeated(value: Value, statement: Statement | None) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,6 +56,11 @@ class Machine:
     def scope(self) -> str:
         """Storage scope of temporaries: TVM keeps small ``"global"`` ones of a CPU on its stack."""
         return "local" if self.is_device else "global"
+
+    def identifier(self, hint: str) -> str:
+        """A name for generated code, made from another; compilers for devices want it in ASCII."""
+        name = re.sub(r"\W", "_", hint, flags=re.ASCII if self.is_device else 0)
+        return f"_{name}" if name[:1].isdigit() else name
 
     def storage(self, dtype: str) -> str:
         """The dtype in which memory holds elements.

@@ -131,14 +131,14 @@ def emit_op(
         case ReduceTile(operand=operand, where=where):
             out = _destination(builder, result, destinations)
             data = unguarded(builder, env[operand], operand.name)
-            mask = None if where is None else unguarded(builder, env[where], where.name)
-            reduce_tile(builder, op, data, mask, out)
+            taken = None if where is None else unguarded(builder, env[where], where.name)
+            reduce_tile(builder, op, data, taken, out)
             env[result] = Stored(result.type, out)
         case ArgReduce(operand=operand, where=where):
             out = _destination(builder, result, destinations)
             data = unguarded(builder, env[operand], operand.name)
-            mask = None if where is None else unguarded(builder, env[where], where.name)
-            arg_reduce(builder, op, data, mask, out)
+            taken = None if where is None else unguarded(builder, env[where], where.name)
+            arg_reduce(builder, op, data, taken, out)
             env[result] = Stored(result.type, out)
         case _:
             source = _source(builder, op, env, result in fusion.shared)

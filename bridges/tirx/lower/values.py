@@ -10,6 +10,7 @@ from __future__ import annotations
 # ruff: noqa: D102 -- the methods of a source are documented at `Source`.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tvm_tile.bridges.tirx.lower.bounds import Check
@@ -142,7 +143,10 @@ class Stored(Source):
 
 @dataclass(frozen=True, eq=False)
 class Applied(Source):
-    """An elementwise function of sources of the same shape."""
+    """An elementwise function of sources of the same shape.
+
+    What is asked of it is answered once: the ways through a graph of shared operands double at every level.
+    """
 
     fn: str
     operands: tuple[Source, ...]
@@ -162,29 +166,36 @@ class Applied(Source):
 
         return _once(self, index, body, compute)
 
-    @property
+    @cached_property
     def reads(self) -> Mapping[str, bool]:
         return _merged(*(operand.reads for operand in self.operands))
 
     def checks(self, index: Index) -> tuple[Check, ...]:
-        return tuple(check for operand in self.operands for check in operand.checks(index))
+        if index not in self._checks:
+            found = (check for operand in self.operands for check in operand.checks(index))
+            self._checks[index] = tuple(dict.fromkeys(found))
+        return self._checks[index]
 
-    @property
+    @cached_property
+    def _checks(self) -> dict[Index, tuple[Check, ...]]:
+        return {}
+
+    @cached_property
     def vectorizes(self) -> bool:
         apart = runs_in_lanes(self.fn, self.operands[-1].type.dtype)
         return apart and all(operand.vectorizes for operand in self.operands)
 
-    @property
+    @cached_property
     def width(self) -> int:
         wide = self.fn == "fma" and self.type.dtype in ("float16", "bfloat16")
         own = 8 if wide else bits(register_dtype(self.type.dtype)) // 8
         return max(own, *(operand.width for operand in self.operands))
 
     def flattened(self) -> Source | None:
+        if self.shared:
+            return None
         flat = tuple(operand.flattened() for operand in self.operands)
         if any(operand is None for operand in flat):
-            return None
-        if self.shared:
             return None
         same = {id(a): b for a, b in zip(self.operands, flat, strict=True)}
         return Applied(self._flat_type(), self.fn, tuple(same[id(o)] for o in self.operands))  # type: ignore[misc]
