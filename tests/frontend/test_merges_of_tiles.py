@@ -418,19 +418,32 @@ def test_a_region_takes_only_merges(refused, merge):
     refused(CaptureError, lambda: k.trace(np.zeros(4, "f4")))
 
 
+@pytest.mark.parametrize("policy", ["unordered_tree", "ordered_tree"])
+def test_a_body_that_combines_in_another_way_than_the_merge_is_refused(refused, policy):
+    @tt.kernel
+    def k(X, Y, *, merge):
+        s = tt.full((), 10, "int32")
+        for r in tt.reduce(X.shape[0], merge=merge, policy=policy):
+            s = tt.maximum(s, X[r])
+        Y[0] = s
+
+    x, y = np.array([3, -4, 50], "i4"), np.zeros(1, "i4")
+    assert interpreted(k, x, y, merge=tt.max)[1][0] == 50
+    refused(IllegalError, lambda: k.trace(x, y, merge=tt.sum), "updates s by maximum", "combines by add")
+
+
 @pytest.mark.parametrize("reduction", ORDERS)
-def test_where_the_body_does_another_thing_the_merge_joins_contributions(reduction):
+def test_a_body_of_another_form_is_what_one_contribution_does(reduction):
     @tt.kernel
     def k(X, Y):
-        for _ in tt.parallel(1):
-            s = tt.full((), 10, "int32")
-            for r in tt.reduce(X.shape[0], merge=tt.sum):
-                s = tt.maximum(s, X[r])
-            Y[0] = s
+        s = tt.full((), 10, "int32")
+        for r in tt.reduce(X.shape[0], merge=tt.sum):
+            s = s - X[r]
+        Y[0] = s
 
     # A contribution is the body run from 0, the identity of the sum.
     y = interpreted(k, np.array([3, -4, 5], "i4"), np.zeros(1, "i4"), reduction=reduction)[1]
-    assert y[0] == 10 + 3 + 0 + 5
+    assert y[0] == 10 - 3 + 4 - 5
 
 
 def test_a_merge_that_has_other_states_than_the_region_is_refused(refused):

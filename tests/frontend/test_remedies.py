@@ -605,6 +605,7 @@ def test_wrong_arguments_of_the_interpreter_have_a_remedy(arguments, words):
         lambda x: tt.zeros(np.array(2.5), "float32"),
         lambda x: tt.transpose(x, 1.5),
         lambda x: tt.transpose(x, 1),
+        lambda x: np.ones((4, 4)) @ x,
         lambda x: tt.concat(np.array(2)),
         lambda x: tt.split(x, np.array(1.5)),
         lambda x: tt.sum(x, policy=np.zeros(3)),

@@ -186,9 +186,9 @@ def reduce(
         Which groupings and orders of the contributions are admitted.
     merge : Merge or function, optional
         How partial states combine. By default it is derived from updates of the form ``s = s op e``. A
-        function of the language, such as :func:`max` or :func:`add`, merges each state by itself. Partial
-        states start from the merge's identity, whatever the body does: where its update is another than the
-        merge's, the merge rules how partial states join and the body what one contribution does to a state.
+        function of the language, such as :func:`max` or :func:`add`, merges each state by itself; a body that
+        updates a state by another such function is refused. A contribution is the body run from the merge's
+        identity, or ``lift``.
 
     Raises
     ------

@@ -243,7 +243,10 @@ class Operators:
             if name is not None:
                 return _apply(name, *inputs)
             if ufunc.__name__ == "matmul":
-                return inputs[0] @ inputs[1]
+                from tvm_tile.frontend.contraction import matmul
+
+                # Not `@`: that of an array on the left would come by here again.
+                return matmul(*inputs)
         what = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method == "__call__":
             remedy = function_remedy(ufunc.__name__)

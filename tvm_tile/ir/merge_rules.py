@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from tvm_tile.ir.effects import effects_of
@@ -10,7 +11,7 @@ from tvm_tile.ir.functions import REDUCIBLE, identity_of
 from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.op_rules import type_fault
 from tvm_tile.ir.ops import POLICIES, Elementwise, Full
-from tvm_tile.ir.reductions import check_policy
+from tvm_tile.ir.reductions import TREES, check_policy, derive_merge
 from tvm_tile.ir.regions import Merge, Reduce
 from tvm_tile.ir.span import Span
 from tvm_tile.ir.uses import merge_parts
@@ -29,9 +30,30 @@ def region_merge_faults(region: Reduce) -> Iterator[Fault]:
     if region.merge is None:
         return
     yield from _merge_faults(region.merge, region.args, region.span)
+    yield from _body_faults(region, region.merge)
     if region.merge.lift is not None:
         params = region.merge.lift.params
         yield from agreement_faults("a merge's lift takes", region.indices, params, region.span)
+
+
+def _body_faults(region: Reduce, merge: Merge) -> Iterator[Fault]:
+    """A body whose updates combine in one way, under a merge that combines in another."""
+    if region.policy not in TREES or merge.builtin is None or merge.lift is not None:
+        return
+    ids = itertools.count(-1, -1)
+    own = derive_merge(region.args, region.body, region.yields, lambda t: Value(next(ids), t))
+    found = None if own is None else own.builtin
+    if found == merge.builtin or (found is None and merge.provenance != "derived"):
+        return
+    names = ", ".join(arg.name or str(arg) for arg in region.args)
+    way = "in no known way" if found is None else f"by {', '.join(found)}"
+    merged = ", ".join(merge.builtin)
+    yield Fault(
+        f"the body of the reduction updates {names} {way}, but its merge combines by {merged}",
+        region.span,
+        "reduction policy",
+        "leave merge= out, or update the states in the way of the merge",
+    )
 
 
 def merge_op_faults(op: MergeReduce | Scan) -> Iterator[Fault]:

@@ -181,7 +181,8 @@ def check_policy(policy: str, merge: Merge | None, states: str) -> list[tuple[st
         return [
             (
                 f"policy {policy!r} regroups contributions, but the update of {states} has no known merge",
-                'give merge=, or keep the order of the source with policy="fold_left"',
+                "write the update as `s = s op e` with op one of + * & | ^ tt.maximum tt.minimum, "
+                'give merge= (such as tt.add), or keep the order of the source with policy="fold_left"',
             )
         ]
     if not merge.associative:
