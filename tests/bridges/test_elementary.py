@@ -12,8 +12,8 @@ from tvm import tirx
 from tvm.tirx import AllocBuffer, BufferLoad, BufferStore, For, ForKind, PrimFunc, Ramp, SeqStmt, Var
 from tvm.tirx.buffer import decl_buffer
 
-from tvm_tile.bridges.tirx.lower import elementary
-from tvm_tile.bridges.tirx.lower.elementary import ELEMENTARY, isnan, maximum, minimum
+from tvm_tile.bridges.tirx.lower.elements import elementary
+from tvm_tile.bridges.tirx.lower.elements.elementary import ELEMENTARY, isnan, maximum, minimum
 
 LANES = 16
 FORMS = ("scalar", "vector", "vectorized loop")

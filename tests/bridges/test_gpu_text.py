@@ -9,7 +9,7 @@ import tvm
 
 import tvm_tile as tt
 from tvm_tile.bridges.tirx.device import Launch, Temporary
-from tvm_tile.bridges.tirx.lower.workspace import WORKSPACE_BYTES
+from tvm_tile.bridges.tirx.lower.device.workspace import WORKSPACE_BYTES
 from tvm_tile.bridges.tirx.target import resolve_target
 from tvm_tile.contrib import kernels
 

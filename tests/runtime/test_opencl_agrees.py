@@ -219,7 +219,7 @@ def test_extents_and_subscripts_computed_by_an_earlier_launch():
 
 def test_more_instances_than_threads_in_a_workspace(monkeypatch):
     """Each thread runs several instances; the last turn is not whole."""
-    from tvm_tile.bridges.tirx.lower import launches
+    from tvm_tile.bridges.tirx.lower.device import launches
 
     monkeypatch.setattr(launches, "WORKSPACE_BYTES", 5 * 64 * 64 * 12)
     rng = np.random.default_rng(3)

@@ -7,19 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from tvm_tile.bridges.tirx.lower.addresses import VALUE
-from tvm_tile.bridges.tirx.lower.allocations import allocate_memory
-from tvm_tile.bridges.tirx.lower.atomics import update_atomically
 from tvm_tile.bridges.tirx.lower.bounds import unproved
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.calls import call_extern_function
-from tvm_tile.bridges.tirx.lower.contraction import multiply_accumulate
 from tvm_tile.bridges.tirx.lower.fusion import Fusion
 from tvm_tile.bridges.tirx.lower.loops import store_into
-from tvm_tile.bridges.tirx.lower.memory import Loaded, view_index, viewed_at
-from tvm_tile.bridges.tirx.lower.parts import join, position_of, store_view
-from tvm_tile.bridges.tirx.lower.reduction import arg_reduce, reduce_tile
+from tvm_tile.bridges.tirx.lower.memories.addresses import VALUE
+from tvm_tile.bridges.tirx.lower.memories.allocations import allocate_memory
+from tvm_tile.bridges.tirx.lower.memories.atomics import update_atomically
+from tvm_tile.bridges.tirx.lower.memories.calls import call_extern_function
+from tvm_tile.bridges.tirx.lower.memories.memory import Loaded, view_index, viewed_at
 from tvm_tile.bridges.tirx.lower.scalars import as_int64, register_dtype
+from tvm_tile.bridges.tirx.lower.tiles.contraction import multiply_accumulate
+from tvm_tile.bridges.tirx.lower.tiles.parts import join, position_of, store_view
+from tvm_tile.bridges.tirx.lower.tiles.reduction import arg_reduce, reduce_tile
+from tvm_tile.bridges.tirx.lower.tiles.views import Gathered, Viewed, broadcast, reshaped, transposed
 from tvm_tile.bridges.tirx.lower.values import (
     Applied,
     Casted,
@@ -30,7 +31,6 @@ from tvm_tile.bridges.tirx.lower.values import (
     Source,
     Stored,
 )
-from tvm_tile.bridges.tirx.lower.views import Gathered, Viewed, broadcast, reshaped, transposed
 from tvm_tile.ir.dtypes import bits, is_integer, numpy_dtype
 from tvm_tile.ir.index import IndexVar, interval
 from tvm_tile.ir.ops import (

@@ -12,7 +12,6 @@ from typing import Any
 from tvm import tirx
 from tvm.tirx import BufferStore, ForKind, IfThenElse, IntImm
 
-from tvm_tile.bridges.tirx.lower.allocations import check_guards
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
 from tvm_tile.bridges.tirx.lower.destinations import (
     assign,
@@ -22,17 +21,18 @@ from tvm_tile.bridges.tirx.lower.destinations import (
     reused,
     targets_of,
 )
-from tvm_tile.bridges.tirx.lower.divisions import settle_divisions
+from tvm_tile.bridges.tirx.lower.elements.divisions import settle_divisions
 from tvm_tile.bridges.tirx.lower.fusion import fuse
-from tvm_tile.bridges.tirx.lower.joins import as_memory, patched_region
-from tvm_tile.bridges.tirx.lower.merges import (
+from tvm_tile.bridges.tirx.lower.memories.allocations import check_guards
+from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, materialize, note_integer, unguarded
+from tvm_tile.bridges.tirx.lower.scalars import int64, register_dtype
+from tvm_tile.bridges.tirx.lower.tiles.joins import as_memory, patched_region
+from tvm_tile.bridges.tirx.lower.tiles.merges import (
     known_scan,
     reduction_statements,
     scan_by_register,
     scan_statements,
 )
-from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, materialize, note_integer, unguarded
-from tvm_tile.bridges.tirx.lower.scalars import int64, register_dtype
 from tvm_tile.bridges.tirx.lower.uses import all_uses, prune
 from tvm_tile.bridges.tirx.lower.values import Scalar, Source, Stored
 from tvm_tile.ir.index import IndexConst, interval

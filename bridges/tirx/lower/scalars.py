@@ -3,7 +3,7 @@
 Everything that addresses memory is 64 bits wide, so that nothing wraps above 2**31 elements. TVM's
 simplifier treats 32- and 64-bit integers as mathematical ones; that is right for the index arithmetic
 made here, and the reason why user data never goes through these functions (see
-:mod:`tvm_tile.bridges.tirx.lower.elementwise`).
+:mod:`tvm_tile.bridges.tirx.lower.elements.elementwise`).
 """
 
 from __future__ import annotations

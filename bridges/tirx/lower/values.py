@@ -15,8 +15,8 @@ from typing import Any
 
 from tvm_tile.bridges.tirx.lower.bounds import Check
 from tvm_tile.bridges.tirx.lower.builder import Body
-from tvm_tile.bridges.tirx.lower.casts import convert
-from tvm_tile.bridges.tirx.lower.elementwise import apply, runs_in_lanes
+from tvm_tile.bridges.tirx.lower.elements.casts import convert
+from tvm_tile.bridges.tirx.lower.elements.elementwise import apply, runs_in_lanes
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.ir.dtypes import STORAGE_ONLY, bits
 from tvm_tile.ir.index import IndexConst, IndexExpr, add, mul

@@ -14,9 +14,9 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx import Cast, IntImm, Select
 
-from tvm_tile.bridges.tirx.lower.elementary import isnan
-from tvm_tile.bridges.tirx.lower.float8 import rounded_to_float8
-from tvm_tile.bridges.tirx.lower.halves import rounded_to_half
+from tvm_tile.bridges.tirx.lower.elements.elementary import isnan
+from tvm_tile.bridges.tirx.lower.elements.float8 import rounded_to_float8
+from tvm_tile.bridges.tirx.lower.elements.halves import rounded_to_half
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.ir.dtypes import STORAGE_ONLY, bits, is_bool, is_float, numpy_dtype
 

@@ -13,11 +13,11 @@ from typing import Any
 from tvm.tirx import BufferStore
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.elementwise import apply
+from tvm_tile.bridges.tirx.lower.elements.elementwise import apply
 from tvm_tile.bridges.tirx.lower.inlining import Fresh, inlined
 from tvm_tile.bridges.tirx.lower.loops import element_loops
-from tvm_tile.bridges.tirx.lower.merge_lanes import lane_statements
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
+from tvm_tile.bridges.tirx.lower.tiles.merge_lanes import lane_statements
 from tvm_tile.bridges.tirx.lower.values import Index, Source, flat_index
 from tvm_tile.ir.dtypes import accumulation_dtype, is_float
 from tvm_tile.ir.functions import identity_of

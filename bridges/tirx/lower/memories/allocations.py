@@ -9,10 +9,10 @@ from __future__ import annotations
 from tvm import tirx
 from tvm.tirx import BufferLoad, BufferStore, IntImm
 
-from tvm_tile.bridges.tirx.lower.addresses import GUARD_ELEMENTS, buffer_size
 from tvm_tile.bridges.tirx.lower.builder import Builder
-from tvm_tile.bridges.tirx.lower.parts import position_of
+from tvm_tile.bridges.tirx.lower.memories.addresses import GUARD_ELEMENTS, buffer_size
 from tvm_tile.bridges.tirx.lower.scalars import int64
+from tvm_tile.bridges.tirx.lower.tiles.parts import position_of
 from tvm_tile.bridges.tirx.prologue import debug_assertion
 from tvm_tile.ir.dtypes import STORAGE_ONLY, bits
 from tvm_tile.ir.values import Memory

@@ -11,7 +11,7 @@ from tvm.tirx import BufferStore, IntImm
 from tvm_tile.bridges.tirx.lower.bounds import Check
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
 from tvm_tile.bridges.tirx.lower.loops import element_loops
-from tvm_tile.bridges.tirx.lower.memory import check_promise, view_index, viewed_at, write_element
+from tvm_tile.bridges.tirx.lower.memories.memory import check_promise, view_index, viewed_at, write_element
 from tvm_tile.bridges.tirx.lower.values import Index, Source, flat_index
 from tvm_tile.ir.dtypes import bits
 from tvm_tile.ir.index import IndexConst, add

@@ -13,12 +13,12 @@ from tvm.tirx import BufferStore, Cast, IfThenElse, IntImm, Select, Var
 from tvm.tirx.buffer import buffer_data, decl_buffer
 from tvm.tirx.layout import S, TileLayout
 
-from tvm_tile.bridges.tirx.lower.addresses import VALUE, address_of_element
 from tvm_tile.bridges.tirx.lower.bounds import Check, inside_of
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.float8 import decoded, encoded
-from tvm_tile.bridges.tirx.lower.halves import decoded_half, encoded_half
+from tvm_tile.bridges.tirx.lower.elements.float8 import decoded, encoded
+from tvm_tile.bridges.tirx.lower.elements.halves import decoded_half, encoded_half
 from tvm_tile.bridges.tirx.lower.machine import Machine
+from tvm_tile.bridges.tirx.lower.memories.addresses import VALUE, address_of_element
 from tvm_tile.bridges.tirx.lower.scalars import int64, literal
 from tvm_tile.bridges.tirx.lower.values import Index, Source
 from tvm_tile.bridges.tirx.prologue import debug_assertion

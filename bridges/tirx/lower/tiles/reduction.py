@@ -14,8 +14,8 @@ from tvm import tirx
 from tvm.tirx import BufferStore, Cast, ForKind, IntImm, Select
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.casts import compare, convert, truth
-from tvm_tile.bridges.tirx.lower.elementwise import apply, is_nan
+from tvm_tile.bridges.tirx.lower.elements.casts import compare, convert, truth
+from tvm_tile.bridges.tirx.lower.elements.elementwise import apply, is_nan
 from tvm_tile.bridges.tirx.lower.loops import element_loops
 from tvm_tile.bridges.tirx.lower.scalars import int64, literal, register_dtype
 from tvm_tile.bridges.tirx.lower.values import Index, Source, flat_index

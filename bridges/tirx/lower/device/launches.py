@@ -14,17 +14,17 @@ from tvm import tirx
 from tvm.ir import Range
 from tvm.tirx import AttrStmt, Bind, Cast, IfThenElse, IntImm, IterVar, Var
 
-from tvm_tile.bridges.tirx.lower.addresses import buffer_size
 from tvm_tile.bridges.tirx.lower.builder import Builder, sequence
-from tvm_tile.bridges.tirx.lower.dialects import dialect_of
-from tvm_tile.bridges.tirx.lower.divisions import settle_divisions
+from tvm_tile.bridges.tirx.lower.device.dialects import dialect_of
+from tvm_tile.bridges.tirx.lower.device.workspace import WORKSPACE_BYTES, moved, oversized, size_of
+from tvm_tile.bridges.tirx.lower.elements.divisions import settle_divisions
 from tvm_tile.bridges.tirx.lower.fusion import Fusion
+from tvm_tile.bridges.tirx.lower.memories.addresses import buffer_size
 from tvm_tile.bridges.tirx.lower.operations import Environment, emit_op, note_integer
 from tvm_tile.bridges.tirx.lower.regions import emit_block, emit_instance, extents_of, with_indices
 from tvm_tile.bridges.tirx.lower.scalars import int64, register_dtype
 from tvm_tile.bridges.tirx.lower.uses import all_uses, prune
 from tvm_tile.bridges.tirx.lower.values import Stored
-from tvm_tile.bridges.tirx.lower.workspace import WORKSPACE_BYTES, moved, oversized, size_of
 from tvm_tile.ir.index import free_values
 from tvm_tile.ir.ops import Alloc, FromIndex, Full, Iota, Op
 from tvm_tile.ir.regions import Block, Parallel, Statement

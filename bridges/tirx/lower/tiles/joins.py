@@ -6,12 +6,12 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tvm_tile.bridges.tirx.lower.addresses import VALUE
 from tvm_tile.bridges.tirx.lower.builder import Builder
 from tvm_tile.bridges.tirx.lower.loops import store_into
+from tvm_tile.bridges.tirx.lower.memories.addresses import VALUE
 from tvm_tile.bridges.tirx.lower.operations import Environment
-from tvm_tile.bridges.tirx.lower.patches import Target, combining, with_stores
 from tvm_tile.bridges.tirx.lower.scalars import register_dtype
+from tvm_tile.bridges.tirx.lower.tiles.patches import Target, combining, with_stores
 from tvm_tile.bridges.tirx.lower.uses import free_values_of
 from tvm_tile.bridges.tirx.lower.values import Literal, Source, Stored
 from tvm_tile.ir.ops import Number

@@ -14,10 +14,10 @@ from tvm.tirx import AttrStmt, BufferStore, Cast, IfThenElse, IntImm
 
 from tvm_tile.bridges.tirx.lower.bounds import Check, inside_of
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
-from tvm_tile.bridges.tirx.lower.calls import element_pointer
-from tvm_tile.bridges.tirx.lower.device_atomics import update_on_device
+from tvm_tile.bridges.tirx.lower.device.atomics import update_on_device
 from tvm_tile.bridges.tirx.lower.loops import element_loops
-from tvm_tile.bridges.tirx.lower.memory import view_index, viewed_at
+from tvm_tile.bridges.tirx.lower.memories.calls import element_pointer
+from tvm_tile.bridges.tirx.lower.memories.memory import view_index, viewed_at
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.bridges.tirx.lower.values import Index, Source, flat_index
 from tvm_tile.ir.dtypes import bits, is_float

@@ -12,8 +12,8 @@ from typing import Any
 from tvm.tirx import BufferStore, ForKind
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.casts import convert
-from tvm_tile.bridges.tirx.lower.elementwise import multiply_add
+from tvm_tile.bridges.tirx.lower.elements.casts import convert
+from tvm_tile.bridges.tirx.lower.elements.elementwise import multiply_add
 from tvm_tile.bridges.tirx.lower.scalars import int64, register_dtype
 from tvm_tile.bridges.tirx.lower.values import Stored
 from tvm_tile.ir.dtypes import bits

@@ -19,7 +19,7 @@ import numpy as np
 from tvm import tirx
 from tvm.tirx import Cast, IntImm, Select, call_llvm_pure_intrin
 
-from tvm_tile.bridges.tirx.lower.casts import (
+from tvm_tile.bridges.tirx.lower.elements.casts import (
     Registers,
     compare,
     is_zero,
@@ -30,7 +30,7 @@ from tvm_tile.bridges.tirx.lower.casts import (
     to_odd,
     truth,
 )
-from tvm_tile.bridges.tirx.lower.elementary import ELEMENTARY, isnan, maximum, minimum
+from tvm_tile.bridges.tirx.lower.elements.elementary import ELEMENTARY, isnan, maximum, minimum
 from tvm_tile.bridges.tirx.lower.scalars import literal, register_dtype
 from tvm_tile.ir.dtypes import bits, is_bool, is_float, numpy_dtype
 

@@ -13,9 +13,9 @@ from tvm.tirx import BufferLoad, Cast, Evaluate, call_extern
 
 from tvm_tile.bridges.tirx.lower.bounds import Check
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder
-from tvm_tile.bridges.tirx.lower.memory import check_promise, subscripts_of, view_index, viewed_at
-from tvm_tile.bridges.tirx.lower.parts import position_of
+from tvm_tile.bridges.tirx.lower.memories.memory import check_promise, subscripts_of, view_index, viewed_at
 from tvm_tile.bridges.tirx.lower.scalars import int64
+from tvm_tile.bridges.tirx.lower.tiles.parts import position_of
 from tvm_tile.bridges.tirx.lower.values import Source
 from tvm_tile.errors import UnsupportedError
 from tvm_tile.ir.dtypes import STORAGE_ONLY, bits

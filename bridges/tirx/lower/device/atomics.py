@@ -13,8 +13,8 @@ from tvm import tirx
 from tvm.tirx import BufferStore, Cast, IfThenElse, IntImm, While, call_extern, call_pure_extern
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
-from tvm_tile.bridges.tirx.lower.elementwise import apply
-from tvm_tile.bridges.tirx.lower.memory import from_storage, subscripts_of, to_storage
+from tvm_tile.bridges.tirx.lower.elements.elementwise import apply
+from tvm_tile.bridges.tirx.lower.memories.memory import from_storage, subscripts_of, to_storage
 from tvm_tile.bridges.tirx.lower.scalars import int64
 from tvm_tile.bridges.tirx.lower.values import Index
 from tvm_tile.errors import UnsupportedError

@@ -1,0 +1,5 @@
+"""What devices add: launches, workspaces, the dialects of their C languages, and what they cannot hold.
+
+Open :mod:`~tvm_tile.bridges.tirx.lower.device.launches` first. One instance runs in one thread, by the same
+lowering as on a CPU.
+"""
