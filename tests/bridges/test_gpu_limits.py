@@ -110,3 +110,22 @@ def test_scopes_nest_by_what_contains_what():
 def test_pins_that_the_reference_mapping_does_not_honour_are_refused(outer, inner):
     with pytest.raises(tt.UnsupportedError, match="does not bind"):
         tt.lower(bound.trace(*specs(shape=(4, 3)), outer=outer, inner=inner), "cuda")
+
+
+@pytest.mark.parametrize("target", ["llvm", "opencl", "cuda", "metal"])
+@pytest.mark.parametrize("memory", ["local", "shared", "global"])
+def test_explicit_memory_is_refused_where_the_target_has_none_of_that_name(target, memory):
+    @tt.kernel
+    def through(X, Y, *, memory):
+        for i in tt.parallel(X.shape[0]):
+            m = tt.alloc((4,), "float32", memory=memory)
+            m[:] = X[i, :]
+            Y[i, :] = m[:]
+
+    specs = tt.spec((3, 4), "float32"), tt.spec((3, 4), "float32")
+    assert tt.build(through.trace(*specs, memory=memory), target).source()
+    with pytest.raises(
+        tt.UnsupportedError, match=f"memory m is allocated in 'texture', which {target}"
+    ) as caught:
+        tt.build(through.trace(*specs, memory="texture"), target)
+    assert "'shared'" in caught.value.suggestion

@@ -9,8 +9,8 @@ from tvm.tirx import NE, Cast, IntImm, PrimFunc, Var
 
 from tvm_tile.bridges.tirx.lower.builder import Body, Builder, sequence
 from tvm_tile.bridges.tirx.lower.device.launches import emit_launches
-from tvm_tile.bridges.tirx.lower.device.limits import check_support
 from tvm_tile.bridges.tirx.lower.elements.casts import rounded
+from tvm_tile.bridges.tirx.lower.limits import check_support
 from tvm_tile.bridges.tirx.lower.machine import machine_of
 from tvm_tile.bridges.tirx.lower.memories.memory import declare, words_of
 from tvm_tile.bridges.tirx.lower.operations import Environment, note_integer

@@ -5,10 +5,11 @@ from __future__ import annotations
 from tvm_tile.bridges.tirx.lower.machine import Machine
 from tvm_tile.errors import IllegalError, UnsupportedError
 from tvm_tile.ir.dtypes import bits
-from tvm_tile.ir.ops import Atomic, Elementwise, Extern, View
+from tvm_tile.ir.ops import Alloc, Atomic, Elementwise, Extern, View
 from tvm_tile.ir.regions import Block, If, Loop, Parallel, Program
 from tvm_tile.ir.structure import walk
 from tvm_tile.ir.values import Memory, Value
+from tvm_tile.target.memories import MEMORIES
 from tvm_tile.target.scopes import contains, scopes_of
 
 __all__ = ["check_support"]
@@ -25,6 +26,7 @@ def check_support(program: Program, machine: Machine) -> None:
         Names the parameter, value or statement, why, and a remedy.
     """
     _check_bindings(program.body, machine.kind, None, True)
+    _check_memories(program, machine.kind)
     if not machine.is_device:
         return
     if machine.kind == "metal":
@@ -76,6 +78,17 @@ def _check_binding(region: Loop, bind: str, kind: str, outer: str | None, outerm
             suggestion=f"leave bind out; outermost regions without results may be bound to "
             f"{' or '.join(map(repr, _OUTERMOST[kind]))}",
         )
+
+
+def _check_memories(program: Program, kind: str) -> None:
+    for statement in walk(program.body):
+        if isinstance(statement, Alloc) and statement.memory.scope not in MEMORIES[kind]:
+            memory = statement.memory
+            raise UnsupportedError(
+                f"memory {memory.name} is allocated in {memory.scope!r}, which {kind} does not have",
+                span=statement.span,
+                suggestion=f"one of the memories {', '.join(map(repr, MEMORIES[kind]))}",
+            )
 
 
 def _check_metal(program: Program) -> None:
