@@ -120,3 +120,33 @@ def test_what_does_not_certainly_race_is_built(kernel):
     tt.interpret(program, x, y, debug=True)
     tt.build(program, "llvm")(x, z)
     np.testing.assert_array_equal(y, z)
+
+
+def test_a_race_for_some_run_time_scalars_only_is_left_to_the_caller():
+    @tt.kernel
+    def cyclic(X, Y, n: tt.Scalar["int32"]):
+        for i in tt.parallel(n):
+            Y[i % 4] = X[i]
+
+    x, y = np.arange(8, dtype="i4"), np.zeros(4, "i4")
+    program = cyclic.trace(x, y, 4)
+    tt.build(program, "llvm")(x, y, 4)
+    assert y.tolist() == [0, 1, 2, 3]
+    with pytest.raises(tt.IllegalError, match="touch one element of Y"):
+        tt.interpret(program, x, y, 5, debug=True)
+
+
+def test_patches_that_meet_for_some_run_time_scalars_only_are_left_to_the_interpreter():
+    @tt.kernel
+    def cyclic(X, Y, n: tt.Scalar["int32"]):
+        T = Y[:]
+        for i in tt.parallel(n):
+            T = tt.update(T, (i % 4,), X[i])
+        Y[:] = T
+
+    x, y = np.arange(8, dtype="i4"), np.zeros(4, "i4")
+    program = cyclic.trace(x, y, 4)
+    tt.build(program, "llvm")(x, y, 4)
+    assert y.tolist() == [0, 1, 2, 3]
+    with pytest.raises(tt.IllegalError, match="update one element of T"):
+        tt.interpret(program, x, y, 5)
