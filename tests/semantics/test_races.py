@@ -124,7 +124,7 @@ def test_what_does_not_certainly_race_is_built(kernel):
 
 def test_a_race_for_some_run_time_scalars_only_is_left_to_the_caller():
     @tt.kernel
-    def cyclic(X, Y, n: tt.Scalar["int32"]):
+    def cyclic(X, Y, n: tt.Scalar["int32"]):  # noqa: F821
         for i in tt.parallel(n):
             Y[i % 4] = X[i]
 
@@ -138,7 +138,7 @@ def test_a_race_for_some_run_time_scalars_only_is_left_to_the_caller():
 
 def test_patches_that_meet_for_some_run_time_scalars_only_are_left_to_the_interpreter():
     @tt.kernel
-    def cyclic(X, Y, n: tt.Scalar["int32"]):
+    def cyclic(X, Y, n: tt.Scalar["int32"]):  # noqa: F821
         T = Y[:]
         for i in tt.parallel(n):
             T = tt.update(T, (i % 4,), X[i])
