@@ -12,6 +12,7 @@ import tvm_tile as tt
 from tvm_tile.bridges.runtime.executable import load
 from tvm_tile.cli import main
 from tvm_tile.cli.demo import classify_digits, vote
+from tvm_tile.cli.doctor import examine
 from tvm_tile.cli.execute import array_for
 from tvm_tile.cli.specialize import parse_argument, parse_constant, parse_named
 
@@ -252,7 +253,7 @@ def test_arguments_by_position_and_by_name_are_the_same(kernels, capsys):
     ("given", "message"),
     [
         (["--spec", "X=float32[9]"], "Y missing"),
-        (["--spec", "X=float32[9]", "Y=float32[9]", "Z=float32[9]"], "no constant Z"),
+        (["--spec", "X=float32[9]", "Y=float32[9]", "Z=float32[9]"], "--spec names Z"),
         (["--spec", "X=float32[9]", "X=float32[9]"], "X is given twice"),
         (
             ["--args", "float32[9]", "--spec", "X=float32[9]", "Y=float32[9]"],
@@ -404,3 +405,42 @@ def test_the_demo_command_prints_its_findings(capsys):
 def test_a_vote_prefers_the_nearest_of_equally_frequent_labels():
     labels = np.array([[3, 1, 1], [3, 1, 2], [2, 2, 5]])
     assert vote(labels).tolist() == [1, 3, 2]
+
+
+def test_names_that_the_kernel_does_not_have_are_named_with_those_it_has(kernels, capsys):
+    assert main(["build", f"{kernels}:twice", "--spec", "Q=float32[64]"]) == 1
+    line = capsys.readouterr().err
+    assert "--spec names Q" in line
+    assert "its parameters are X, Y, its constants n" in line
+
+
+def test_a_kernel_without_shapes_says_how_they_are_given(kernels, capsys):
+    assert main(["run", f"{kernels}:twice"]) == 1
+    line = capsys.readouterr().err
+    assert "X, Y missing" in line
+    assert "--args 'float32[64]' 'float32[64]'" in line
+    assert "--spec 'X=float32[64]' 'Y=float32[64]'" in line
+    assert main(["run", f"{kernels}:twice", "--args", "float32[64]", "float32[64]"]) == 0
+
+
+@pytest.mark.parametrize("part", [(), ("--only", "program")])
+def test_show_for_an_unknown_target_prints_no_part(kernels, capsys, part):
+    given = ["show", f"{kernels}:twice", "--args", "float32[8]", "float32[8]", *part]
+    assert main([*given, "--target", "nvidia"]) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert "nvidia" in printed.err
+    assert main(given) == 0
+    assert "twice" in capsys.readouterr().out
+
+
+def test_a_target_that_does_not_run_here_names_one_that_does(kernels, capsys):
+    given = ["run", f"{kernels}:twice", "--args", "float32[8]", "float32[8]", "--target"]
+    assert main([*given, "metal"]) == 1
+    assert "--target llvm" in capsys.readouterr().err
+    assert main([*given, "llvm"]) == 0
+
+
+def test_doctor_gives_the_reason_of_a_target_that_does_not_run(monkeypatch):
+    monkeypatch.setattr("platform.system", lambda: "Linux")
+    assert examine("metal") == ("yes", "no", "needs a Mac")

@@ -116,7 +116,7 @@ def test_a_wider_dtype_is_kept_and_the_result_may_be_narrowed_by_name():
         ("i.j", [(3, 4)], "f4", {}, ("'.'",)),
         ("......", [(3, 4)], "f4", {}, ("two ellipses",)),
         ("ij", [(3,)], "f4", {}, ("names 2 axes", "has 1")),
-        ("i", [(3, 4)], "f4", {}, ("names 1 axes", "has 2")),
+        ("i", [(3, 4)], "f4", {}, ("names 1 axis", "has 2")),
         ("...i->i", [(3, 4)], "f4", {}, ("->...i",)),
         ("i->i->i", [(3,)], "f4", {}, ("'-'",)),
         ("ij,jk", [(3, 5), (5, 7)], "i8", {"dtype": "int32"}, ("int32", "narrow", "int64")),

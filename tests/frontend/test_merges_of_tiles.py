@@ -341,8 +341,8 @@ def test_known_merges_say_so_in_the_program():
     def k(X, Y):
         for _ in tt.parallel(1):
             Y[...] = tt.cumsum(X[...]) + tt.reduce_tile(X[...], 0, tt.max)
-            tt.reduce_tile(X[...], 0, tt.welford)
-            tt.reduce_tile(X[...], 0, tt.Merge(lambda a, b: a, 0.0), policy="fold_left")
+            _moments = tt.reduce_tile(X[...], 0, tt.welford)
+            _first = tt.reduce_tile(X[...], 0, tt.Merge(lambda a, b: a, 0.0), policy="fold_left")
 
     program = k.trace(np.zeros(4, "f4"), np.zeros(4, "f4"))
     merges = [op.merge for op in walk(program) if isinstance(op, (MergeReduce, Scan))]

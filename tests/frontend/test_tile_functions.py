@@ -371,7 +371,7 @@ def test_norm_of_a_row_in_one_kernel():
 def test_matmul_takes_the_policy_of_mma(policy):
     @tt.kernel
     def k(A, B):
-        tt.matmul(A[...], B[...], policy=policy)
+        _product = tt.matmul(A[...], B[...], policy=policy)
 
     program = k.trace(np.zeros((2, 3, 4), "f4"), np.zeros((4, 5), "f4"))
     (product,) = [op for op in walk(program) if isinstance(op, Mma)]

@@ -74,8 +74,8 @@ def test_a_selection_leaves_no_double_precision_behind():
 def test_what_the_user_made_in_double_precision_stays():
     @tt.kernel
     def k(X):
-        tt.zeros((5,), "float64")
-        tt.where(X[:] > 0, 1.5, 0.5)
+        _zeros = tt.zeros((5,), "float64")
+        _chosen = tt.where(X[:] > 0, 1.5, 0.5)
         X[:] = X[:] * 2.0
 
     program = k.trace(tt.spec((5,), "float32"))

@@ -45,10 +45,22 @@ def examine(target: str) -> tuple[str, str, str]:
     try:
         executable(x, y)
     except TileError as error:
-        return "yes", "no", error.message
+        return "yes", "no", _missing(target) or error.message
     if not np.array_equal(y, x * 2 + 1):
         return "yes", "no", f"wrong result: element 1 is {y[1]}, not 3.0"
     return "yes", "yes", str(executable.target)
+
+
+def _missing(target: str) -> str | None:
+    """What this machine lacks to run code for a target, if that is known."""
+    match target:
+        case "cuda":
+            import tvm
+
+            return None if tvm.cuda(0).exist else "no CUDA device"
+        case "metal":
+            return None if platform.system() == "Darwin" else "needs a Mac"
+    return None
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,9 +78,10 @@ def run(options: argparse.Namespace) -> int:
 
     console = Console()
     packages = ("tvm-tile", "apache-tvm", "apache-tvm-ffi", "numpy")
-    console.print(", ".join(f"{name} {version(name)}" for name in packages))
+    console.print(", ".join(f"{name} {version(name)}" for name in packages), soft_wrap=True)
     console.print(
-        f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads"
+        f"Python {platform.python_version()} on {platform.platform()}, {get_num_threads()} worker threads",
+        soft_wrap=True,
     )
     kept = disk_cache.folder_info()
     console.print(

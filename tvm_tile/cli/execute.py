@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.cli.specialize import add_arguments, given_arguments, parse_argument
-from tvm_tile.errors import ArgumentError
+from tvm_tile.errors import ArgumentError, UnsupportedError
 from tvm_tile.frontend.specs import Spec
 from tvm_tile.ir.dtypes import is_bool, is_integer, numpy_dtype
 from tvm_tile.ir.values import Memory, Value
@@ -110,7 +110,15 @@ def run(options: argparse.Namespace) -> int:
     if options.interpret:
         interpret(program, *arguments, debug=options.debug)
     else:
-        build(program, options.target, debug=options.debug)(*arguments)
+        executable = build(program, options.target, debug=options.debug)
+        try:
+            executable(*arguments)
+        except UnsupportedError as error:
+            if options.target in ("llvm", "opencl"):
+                raise
+            raise UnsupportedError(
+                error.message, span=error.span, suggestion="--target opencl, or --target llvm for this CPU"
+            ) from error
     for memory in program.tensors:
         if memory in program.writes:
             print(f"{memory.name} {memory.dtype}{list(memory.shape)}: {_summary(tensors[memory.name])}")

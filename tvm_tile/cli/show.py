@@ -29,10 +29,18 @@ def run(options: argparse.Namespace) -> int:
     from tvm_tile.build import build, lower
 
     program = program_of(options)
+    if options.target != "llvm":
+        from tvm_tile.bridges.tirx.target import resolve_target
+
+        # The program does not depend on it, but a wrong one is a finding all the same.
+        resolve_target(options.target)
+    parts: list[str] = []
     if options.only in (None, "program"):
-        print(program)
+        parts.append(str(program))
     if options.only in (None, "tirx"):
-        print(lower(program, options.target).script())
+        parts.append(lower(program, options.target).script())
     if options.only == "code":
-        print(build(program, options.target).source())
+        parts.append(str(build(program, options.target).source()))
+    # All of them, or an error alone.
+    print("\n".join(parts))
     return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import difflib
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -172,8 +173,36 @@ def given_arguments(options: argparse.Namespace) -> tuple[Kernel, tuple[Any, ...
         if name in named:
             raise ArgumentError(f"{name} is given twice", suggestion=f"give {name} once")
         named[name] = value
+    _check_names(kernel, options, named)
     arguments, constants = kernel.bind(tuple(options.args), named)
     return kernel, arguments, constants
+
+
+def _check_names(kernel: Kernel, options: argparse.Namespace, named: dict[str, Any]) -> None:
+    """Refuse names that the kernel does not have, and too few arguments, in terms of the options."""
+    parameters, constants = kernel.signature.parameters, kernel.signature.constants
+    listed = f"its parameters are {', '.join(parameters) or 'none'}"
+    if constants:
+        listed += f", its constants {', '.join(constants)}"
+    for option, pairs in (("--spec", options.spec), ("--const", options.const)):
+        unknown = [name for name, _ in pairs if name not in parameters and name not in constants]
+        if unknown:
+            known = (*parameters, *constants)
+            near = difflib.get_close_matches(unknown[0], known, 1)
+            raise ArgumentError(
+                f"{option} names {', '.join(unknown)}, which kernel {kernel.name} does not have; {listed}",
+                span=kernel.span,
+                suggestion=f"{option} {near[0]}=..." if near else f"leave {unknown[0]} out",
+            )
+    missing = [name for name in parameters[len(options.args) :] if name not in named]
+    if missing:
+        tensor = "float32[64]"
+        raise ArgumentError(
+            f"kernel {kernel.name} takes {', '.join(parameters)}; {', '.join(missing)} missing",
+            span=kernel.span,
+            suggestion=f"give shapes in order, --args {' '.join([repr(tensor)] * len(parameters))}, "
+            f"or by name, --spec {' '.join(repr(f'{name}={tensor}') for name in missing)}",
+        )
 
 
 def program_of(options: argparse.Namespace) -> Program:

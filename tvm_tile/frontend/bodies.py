@@ -38,6 +38,35 @@ class Jump:
         end_line, end = last.end_lineno or node.lineno, last.end_col_offset or node.col_offset
         return cls(keyword, node.lineno, node.col_offset, end_line, end)
 
+    @property
+    def remedy(self) -> str:
+        """What to write in place of it in the body of a region loop."""
+        match self.keyword:
+            case "continue":
+                return (
+                    "put the rest of the body under an `if` of the opposite condition "
+                    "(or leave points out with where= of the loop, if it is one on indices)"
+                )
+            case "break":
+                return (
+                    'carry a flag: done = tt.zeros((), "bool") before the loop, done = done | condition in '
+                    "it, and the rest of the body under `if ~done:` (where= of the loop leaves indices out)"
+                )
+            case "return":
+                return (
+                    "store it to a tensor parameter (out[i] = ...); a helper assigns it to a name that has a "
+                    "tile before the loop, and returns that after the loop"
+                )
+            case "yield":
+                return "make a plain function of the generator, which returns tiles or stores them"
+            case "while":
+                return (
+                    "loop with tt.serial and branch with `if`, or move the Python loop into a helper function"
+                )
+            case "else of a loop":
+                return "put the statements after the loop"
+        return "assign a local name before the loop and in it"
+
     def span(self, file: str) -> Span:
         """Its place in a file."""
         return span_of_columns(file, self.line, self.start, self.end_line, self.end)

@@ -84,6 +84,13 @@ welford = ElementMerge(
     _lift_moments,
     states=("count", "mean", "m2"),
     operands=1,
+    doc="""Moments: one operand; the states are ``count``, ``mean`` and ``m2``, in this order.
+
+    ``n, mean, m2 = tt.reduce_tile(x, axis, tt.welford)``; ``m2`` is the sum of squared deviations from the
+    mean, so that the variance is ``m2 / n``. An element ``x`` is lifted to ``(1, x, 0)`` in the dtype in
+    which it is accumulated: float32 for 16-bit floats, float64 for integers. An empty fibre gives ``(0, 0,
+    0)``.
+    """,
 )
 
 #: Maximum ``m`` and sum of ``exp(x - m)``: the logarithm of the sum of exponentials is ``m + log(sum)``.
@@ -94,6 +101,13 @@ logsumexp = ElementMerge(
     _lift_exponential,
     states=("max", "sum"),
     operands=1,
+    doc="""Sums of exponentials: one operand; the states are ``max`` and ``sum``, in this order.
+
+    ``m, s = tt.reduce_tile(x, axis, tt.logsumexp)``; ``s`` is the sum of ``exp(x - m)``, so that the
+    logarithm of the sum of exponentials is ``m + tt.log(s)``. An element ``x`` is lifted to ``(x, 1)`` in
+    the dtype in which it is accumulated: float32 for 16-bit floats, float64 for integers. An empty fibre
+    gives ``(-inf, 0)``.
+    """,
 )
 
 #: Largest value and its index: the first NaN wins, else the smaller index of equal values.
@@ -104,5 +118,12 @@ argmax_pair = ElementMerge(
     None,
     states=("value", "index"),
     operands=2,
+    doc="""The largest value and its position: two operands; the states are ``value`` and ``index``, in order.
+
+    ``v, i = tt.reduce_tile((x, positions), axis, tt.argmax_pair)``, with ``positions`` such as
+    ``tt.broadcast_to(tt.iota(n, "int32"), x.shape)``. There is no lift: the elements are the states. The
+    first NaN wins, else the smaller index of equal values. An empty fibre gives the smallest value of its
+    dtype (``-inf`` of floats) and the largest index of its own.
+    """,
     exact=True,
 )

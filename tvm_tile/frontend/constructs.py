@@ -9,7 +9,18 @@ from tvm_tile.frontend.positions import span_of_columns
 from tvm_tile.frontend.source import parse_text
 from tvm_tile.ir.span import Span
 
-__all__ = ["assigned_name", "call_at", "called_name", "in_keyword", "is_ours", "truth_remedy"]
+__all__ = [
+    "assigned_name",
+    "call_at",
+    "called_name",
+    "in_keyword",
+    "is_ours",
+    "loaded_ref",
+    "subscripted",
+    "truth_remedy",
+    "update_for",
+    "value_assigned_at",
+]
 
 
 def _path_to(span: Span | None) -> list[ast.AST]:
@@ -89,6 +100,68 @@ def assigned_name(span: Span | None) -> str | None:
                 case ast.Assign(targets=[ast.Tuple(elts=names)]) if len(names) == len(values):
                     target = next(t for t, value in zip(names, values, strict=True) if value is call)
                     return target.id if isinstance(target, ast.Name) else None
+    return None
+
+
+def subscripted(span: Span | None) -> str | None:
+    """What the expression at a place subscripts, as it is written, if it is a subscript."""
+    path = _path_to(span)
+    match path[-1] if path else None:
+        case ast.Subscript(value=value):
+            return ast.unparse(value)
+    return None
+
+
+def update_for(span: Span | None) -> str | None:
+    """The functional update for the assignment to a part of a name that stands at a place."""
+    for node in reversed(_path_to(span)):
+        match node:
+            case ast.Assign(targets=[ast.Subscript() as target], value=value):
+                pass
+            case ast.AugAssign(target=ast.Subscript() as target, op=op, value=term):
+                value = ast.BinOp(ast.Subscript(target.value, target.slice, ast.Load()), op, term)
+            case _:
+                continue
+        name, place = ast.unparse(target.value), ast.unparse(_as_argument(target.slice))
+        return f"{name} = tt.update({name}, {place}, {ast.unparse(value)})"
+    return None
+
+
+def _as_argument(subscript: ast.expr) -> ast.expr:
+    """What stands between brackets, as it is written elsewhere."""
+    match subscript:
+        case ast.Tuple(elts=parts):
+            return ast.Tuple([_as_argument(part) for part in parts], ast.Load())
+        case ast.Slice(lower=lower, upper=upper, step=step):
+            bounds = [ast.Constant(None) if bound is None else bound for bound in (lower, upper, step)]
+            if step is None:
+                bounds = bounds[1:2] if lower is None else bounds[:2]
+            return ast.Call(ast.Name("slice", ast.Load()), bounds, [])
+    return subscript
+
+
+def loaded_ref(span: Span | None) -> tuple[ast.expr, str] | None:
+    """For ``A[idx].method(...)`` at a place: ``A``, and the same by way of ``A.at[idx]``."""
+    path = _path_to(span)
+    match path[-1] if path else None:
+        case ast.Attribute(value=ast.Subscript(value=base, slice=place), attr=name):
+            at = ast.Subscript(ast.Attribute(base, "at", ast.Load()), place, ast.Load())
+            method = ast.Attribute(at, name, ast.Load())
+            match path[-2] if len(path) > 1 else None:
+                case ast.Call(func=func, args=args, keywords=keywords) if func is path[-1]:
+                    return base, ast.unparse(ast.Call(method, args, keywords))
+            return base, ast.unparse(method)
+    return None
+
+
+def value_assigned_at(span: Span | None) -> ast.expr | None:
+    """What the assignment that a place lies in gives its target; of ``x += y`` it is ``x + y``."""
+    for node in reversed(_path_to(span)):
+        match node:
+            case ast.Assign(value=value):
+                return value
+            case ast.AugAssign(target=target, op=op, value=value):
+                return ast.BinOp(target, op, value)
     return None
 
 

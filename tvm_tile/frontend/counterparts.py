@@ -6,6 +6,7 @@ operand comes that way too. All other NumPy functions are refused.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +16,7 @@ __all__ = [
     "UFUNCS",
     "accumulation_remedy",
     "function_remedy",
+    "name_remedy",
     "reduction_remedy",
 ]
 
@@ -126,6 +128,45 @@ _OTHERS = {
 }
 
 
+#: What other systems call it, where that is no function of NumPy or means something else there.
+_ELSEWHERE = {
+    "relu": "tt.maximum(x, 0)",
+    "clamp": "tt.minimum(tt.maximum(x, low), high)",
+    "softmax": "e = tt.exp(x - tt.max(x, axis, keepdims=True)), and e / tt.sum(e, axis, keepdims=True)",
+    "prange": "tt.parallel",
+    "range": "tt.serial",
+    "grid": "tt.parallel",
+    "arange": "tt.iota",
+    "program_id": "tt.parallel, whose loop variable it is",
+    "num_programs": "the extent of the tt.parallel loop",
+    "thread_id": "tt.parallel, whose loop variable it is",
+    "dot": "tt.matmul, or tt.mma to add to an accumulator",
+    "gemm": "tt.matmul, or tt.mma to add to an accumulator",
+    "select": "tt.where",
+    "print": "tt.interpret on the traced program, and look at what it stores",
+    "device_print": "tt.interpret on the traced program, and look at what it stores",
+    "constexpr": "a keyword-only parameter, which is a compile-time constant",
+    "autotune": "keyword-only constants, and time a kernel with each",
+    "jit": "tt.kernel",
+    "prim_func": "tt.kernel",
+    "trans": "tt.transpose",
+    "permute": "tt.transpose",
+    "view": "tt.reshape",
+    "to": "tt.cast(x, dtype)",
+    "pow": "tt.power, or x ** y",
+    "cat": "tt.concat",
+    "unfold": "tt.ds(start, size) as a subscript",
+    "alloc_shared": 'tt.alloc(shape, dtype, "shared")',
+    "alloc_fragment": "tt.zeros(shape, dtype)",
+    "atomic_sum": "tt.atomic_add",
+    "fori_loop": "a `for` statement over tt.serial",
+    "while_loop": "tt.serial over a known number of steps, with `if` in its body",
+    "cond": "an `if` statement, or tt.where",
+    "syncthreads": "nothing: stores of one region are seen by the next",
+    "barrier": "nothing: stores of one region are seen by the next",
+}
+
+
 def reduction_remedy(ufunc: str) -> str:
     """What to use for a reduction with a ufunc, as in ``numpy.add.reduce``."""
     name = _REDUCING.get(ufunc)
@@ -150,3 +191,17 @@ def function_remedy(name: str) -> str:
     if name in language.__all__ and name not in ("kernel", "set_launcher"):
         return f"use tt.{name}"
     return "write it with the functions of tt"
+
+
+def name_remedy(name: str, known: list[str]) -> str:
+    """What to use for a name that the language does not have; ``known`` are those that it has."""
+    if name in _ELSEWHERE:
+        return f"use {_ELSEWHERE[name]}"
+    if name in _OTHERS and name not in known:
+        return f"use {_OTHERS[name]}"
+    near = difflib.get_close_matches(name, known, 1)
+    if near:
+        return f"did you mean tt.{near[0]}?"
+    similar = difflib.get_close_matches(name, known, 8, 0.4)
+    shown = f"some of tt are {', '.join(similar)}; " if similar else ""
+    return f"{shown}help(tvm_tile) shows all of its names"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["described", "items_of", "message_of"]
+__all__ = ["counted", "described", "items_of", "message_of"]
 
 
 def described(x: Any, width: int = 60) -> str:
@@ -20,6 +20,11 @@ def described(x: Any, width: int = 60) -> str:
         if isinstance(x, int):
             return f"an int of {x.bit_length()} bits"
         return f"<{type(x).__name__} without text>"
+
+
+def counted(number: int, one: str, several: str) -> str:
+    """A number with its noun: ``1 axis``, ``2 axes``."""
+    return f"{number} {one if number == 1 else several}"
 
 
 def items_of(x: Any) -> tuple[Any, ...] | None:

@@ -11,7 +11,7 @@ from tvm_tile.errors import OperandError
 from tvm_tile.frontend import reductions
 from tvm_tile.frontend.arithmetic import applied
 from tvm_tile.frontend.contraction import mma
-from tvm_tile.frontend.described import described
+from tvm_tile.frontend.described import counted, described
 from tvm_tile.frontend.operands import (
     adapted,
     broadcast,
@@ -126,7 +126,8 @@ def _labelled(spec: str, terms: list[str], tiles: list[Tile]) -> list[_Term]:
         rest = tile.ndim - named
         if rest < 0 or (rest > 0 and "*" not in term):
             _refuse(
-                f"the term {term.replace('*', '...')!r} of einsum spec {spec!r} names {named} axes of "
+                f"the term {term.replace('*', '...')!r} of einsum spec {spec!r} names "
+                f"{counted(named, 'axis', 'axes')} of "
                 f"{tile._describe()}, which has {tile.ndim}",
                 "name each axis, or write ... for the rest",
             )

@@ -13,8 +13,8 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from tvm_tile.errors import ArgumentError, CaptureError, TileError
-from tvm_tile.frontend.constructs import call_at, in_keyword
-from tvm_tile.frontend.counterparts import function_remedy
+from tvm_tile.frontend.constructs import call_at, in_keyword, loaded_ref, subscripted, value_assigned_at
+from tvm_tile.frontend.counterparts import function_remedy, name_remedy
 from tvm_tile.frontend.described import described, message_of
 from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.positions import is_library_file, span_of_traceback, was_converted
@@ -66,6 +66,8 @@ def translated(trace: Trace, kernel: Span) -> Iterator[None]:
         name = (found[1] or found[2]) if found else ""
         if name in trace.vanished:
             reason = trace.vanished[name]
+            if trace.seedless.get(name) == reason:
+                trace.remedies[reason] = _seed(name, span, error.__traceback__)
             raise CaptureError(
                 reason,
                 span=span,
@@ -82,7 +84,7 @@ def translated(trace: Trace, kernel: Span) -> Iterator[None]:
         ) from error
     except Exception as error:
         span = span_of_traceback(error.__traceback__) or kernel
-        remedy = _remedy(error, span)
+        remedy = _of_index_tuple(error, trace) or _remedy(error, span)
         message = f"{type(error).__name__}: {message_of(error)}"
         given = ", ".join(f"{name}={described(value, 40)}" for name, value in trace.constants.items())
         if remedy is None and given:
@@ -98,23 +100,69 @@ def translated(trace: Trace, kernel: Span) -> Iterator[None]:
 def _remedy(error: Exception, span: Span | None) -> str | None:
     """One thing to try where the language was called by a wrong name or with wrong arguments."""
     if isinstance(error, AttributeError):
-        return _attribute_remedy(error.obj, error.name)
+        return _attribute_remedy(error, span)
+    if isinstance(error, KeyError) and error.args and isinstance(error.args[0], (Tile, Index)):
+        name = subscripted(span)
+        return f"pass the values of {name} as a tensor parameter, and load from that" if name else None
     if isinstance(error, TypeError):
         return _call_remedy(error, span)
     return None
 
 
-def _attribute_remedy(thing: Any, name: str | None) -> str | None:
+def _of_index_tuple(error: Exception, trace: Trace) -> str | None:
+    """What is meant where the tuple of indices of one loop variable is computed with."""
+    frame = _user_frame(error.__traceback__)
+    if not isinstance(error, TypeError) or "tuple" not in message_of(error) or frame is None:
+        return None
+    held = [value for value in frame.f_locals.values() if isinstance(value, tuple)]
+    return next((remedy for indices, remedy in trace.index_tuples if any(indices is v for v in held)), None)
+
+
+def _user_frame(traceback: TracebackType | None) -> FrameType | None:
+    """The innermost frame of the user's code."""
+    found = None
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if was_converted(code) or not is_library_file(code.co_filename):
+            found = traceback.tb_frame
+        traceback = traceback.tb_next
+    return found
+
+
+def _seed(name: str, span: Span | None, traceback: TracebackType | None) -> str:
+    """The value before the loop that an accumulated name lacks, of the dtype that its contributions have."""
+    frame, value = _user_frame(traceback), value_assigned_at(span)
+    shape: tuple[int, ...] = ()
+    dtype, function = "float32", "zeros"
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        function = "ones"
+    nodes = [n for n in ast.walk(value) if isinstance(n, ast.Subscript)] if value is not None else []
+    for node in nodes:
+        tensor = None if frame is None else _resolved(node.value, frame)
+        if isinstance(tensor, Tensor):
+            dtype = tensor.dtype
+            places = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            # Of points alone the rest is known without looking at what they are.
+            if all(isinstance(place, (ast.Name, ast.BinOp, ast.Constant)) for place in places):
+                shape = tensor.shape[len(places) :]
+            break
+    return f'give it a value before the loop: {name} = tt.{function}({shape}, "{dtype}")'
+
+
+def _attribute_remedy(error: AttributeError, span: Span | None) -> str | None:
+    thing, name = error.obj, error.name
     if name is None:
         return None
     if isinstance(thing, ModuleType):
         if not thing.__name__.startswith("tvm_tile"):
             return None
-        known = [n for n in getattr(thing, "__all__", ()) if not n.startswith("_")]
-        near = difflib.get_close_matches(name, known, 1)
-        return f"did you mean tt.{near[0]}?" if near else f"the names of tt are {', '.join(known)}"
+        return name_remedy(name, [n for n in getattr(thing, "__all__", ()) if not n.startswith("_")])
     if not type(thing).__module__.startswith("tvm_tile."):
         return None
+    ref = loaded_ref(span) if isinstance(thing, Tile) and name in ("load", "store") else None
+    frame = _user_frame(error.__traceback__)
+    if ref is not None and frame is not None and isinstance(_resolved(ref[0], frame), Tensor):
+        return f"name the part by .at: {ref[1]}"
     known = [n for n in dir(thing) if not n.startswith("_") and n not in _INTERNAL]
     near = difflib.get_close_matches(name, known, 1)
     if near:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, overload
 
 from tvm_tile.errors import ArgumentError, CaptureError, UnsupportedError
 from tvm_tile.frontend.convert import converted_function
-from tvm_tile.frontend.described import described
+from tvm_tile.frontend.described import counted, described
 from tvm_tile.frontend.environment import captured_state
 from tvm_tile.frontend.faults import translated
 from tvm_tile.frontend.operands import converted, is_number, tile_of
-from tvm_tile.frontend.positions import current_span
+from tvm_tile.frontend.positions import current_span, span_of_columns
 from tvm_tile.frontend.runtime import Runtime
 from tvm_tile.frontend.signature import REQUIRED, Signature, signature_of
 from tvm_tile.frontend.source import Definition, SourceNotFoundError, definition_in_text, definition_of
@@ -124,6 +125,7 @@ class Kernel:
             body = without_unused(trace.root.block, trace.provisional)
             program = Program(self.name, tuple(params), body, fma=self.fma, span=self.span)
             program = renumber(program, trace.names)
+            self._check_rebound(trace, program)
             verify(program)
         except RecursionError as error:
             raise CaptureError(
@@ -172,7 +174,8 @@ class Kernel:
         given = dict(constants)
         if len(args) > len(names):
             raise ArgumentError(
-                f"kernel {self.name} takes {len(names)} arguments ({listed}), not {len(args)}",
+                f"kernel {self.name} takes {counted(len(names), 'argument', 'arguments')} ({listed}), "
+                f"not {len(args)}",
                 span=span,
                 suggestion="pass compile-time constants by name"
                 if self.signature.constants
@@ -191,7 +194,8 @@ class Kernel:
         missing = [name for name in names if name not in bound]
         if missing:
             raise ArgumentError(
-                f"kernel {self.name} takes {len(names)} arguments ({listed}); {', '.join(missing)} missing",
+                f"kernel {self.name} takes {counted(len(names), 'argument', 'arguments')} ({listed}); "
+                f"{', '.join(missing)} missing",
                 span=span,
                 suggestion=f"pass {missing[0]}",
             )
@@ -220,10 +224,49 @@ class Kernel:
         body = converted_function(self.function, self._definition, Runtime)
         result = body(*values, **constants)
         if result is not None:
+            value = next(iter(self._returned()), None)
+            span, stored = self.span, "out[...] = value"
+            if value is not None:
+                last = (value.end_lineno or value.lineno, value.end_col_offset or value.col_offset)
+                span = span_of_columns(self.span.file, value.lineno, value.col_offset, *last)
+                stored = f"out[...] = {ast.unparse(value.value)}" if value.value is not None else stored
             raise CaptureError(
                 f"kernel {self.name} returns {described(result)}",
-                span=self.span,
-                suggestion="store results to tensor parameters and return nothing",
+                span=span,
+                suggestion=f"store it to a tensor parameter, {stored}, and return nothing",
+            )
+
+    def _returned(self) -> Iterator[ast.Return]:
+        """The statements of the function itself that return a value."""
+        pending: list[ast.AST] = list(self._definition.node.body)  # type: ignore[arg-type]
+        while pending:
+            node = pending.pop(0)
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield node
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+                pending.extend(ast.iter_child_nodes(node))
+
+    def _check_rebound(self, trace: Trace, program: Program) -> None:
+        """Refuse a tensor parameter that was only given another value, as if that stored to it."""
+        node, used = self._definition.node, program.reads | program.writes
+        for memory in program.tensors:
+            span = trace.rebound.get(memory.name)
+            if span is None or memory in used or span.file != self.span.file:
+                continue
+            if not node.lineno <= span.line <= (node.end_lineno or node.lineno):
+                # A helper's name of its own.
+                continue
+            is_read = any(
+                isinstance(n, ast.Name) and n.id == memory.name and isinstance(n.ctx, ast.Load)
+                for n in ast.walk(node)
+            )
+            # A stand-in for a parameter that a variant of the kernel does not use is read.
+            if is_read and program.writes:
+                continue
+            raise CaptureError(
+                f"tensor parameter {memory.name!r} is given another value, and nothing is stored to it",
+                span=span,
+                suggestion=f"store to all of it: {memory.name}[...] = ...",
             )
 
     def _inline(self, args: tuple[Any, ...], constants: dict[str, Any]) -> None:

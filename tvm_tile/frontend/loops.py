@@ -22,7 +22,7 @@ from tvm_tile.frontend.trace import Scope, Trace
 from tvm_tile.frontend.updates import check_updates
 from tvm_tile.ir import regions as ir
 from tvm_tile.ir.dtypes import is_float, is_integer, is_narrowing
-from tvm_tile.ir.index import BoolConst, IndexVar
+from tvm_tile.ir.index import BoolConst, IndexVar, constant_of
 from tvm_tile.ir.reductions import TREES, derive_merge
 from tvm_tile.ir.structure import map_values
 from tvm_tile.ir.values import TileType, Value
@@ -71,7 +71,7 @@ class RegionLoop:
             raise CaptureError(
                 f"{jump.keyword} inside the body of {self._what}",
                 span=jump.span(place.file),
-                suggestion=_remedy(jump.keyword),
+                suggestion=jump.remedy,
             )
         axes = len(region.extents)
         if body.target_count not in (None, axes) and not (body.target_count == 1 and axes > 1):
@@ -100,7 +100,25 @@ class RegionLoop:
         indices = tuple(Index(trace, IndexVar(value)) for value in self._indices)
         trace.scope = self._scope
         self._where = self._predicate(indices)
+        if len(indices) > 1 and self._body.target_count == 1:
+            trace.index_tuples.append((indices, self._domain_remedy()))
         yield indices[0] if len(indices) == 1 else indices
+
+    def _domain_remedy(self) -> str:
+        """What is meant by several extents and one variable, where that variable is taken for an index."""
+        kind, name, axes = self._region.kind, self._body.targets[0], len(self._region.extents)
+        each = ", ".join(f"{name}{k}" for k in range(axes))
+        remedy = (
+            f"{self._what} has {axes} extents and one variable, {name}, a tuple of {axes} indices: "
+            f"name one an extent, for {each} in tt.{kind}(...)"
+        )
+        match [constant_of(extent) for extent in self._region.extents]:
+            case [int(first), int(last)] if first < last:
+                remedy += (
+                    f"; domains start at 0: for {name} from {first} to {last - 1}, write "
+                    f"tt.{kind}({last - first}) and {name} + {first}"
+                )
+        return remedy
 
     def _predicate(self, indices: tuple[Index, ...]) -> Any:
         if self._region.where is None:
@@ -152,6 +170,7 @@ class RegionLoop:
                 f"{name!r} is read before its assignment at line {line}; a value of the iteration before "
                 f"exists only for names that are assigned before {self._what}"
             )
+            trace.seedless[name] = trace.vanished[name]
             return UNBOUND
         if isinstance(value, Tile):
             value_of(value)
@@ -357,22 +376,11 @@ class RegionLoop:
         trace.vanished[name] = reason
         after = self._after[name]
         if isinstance(after, Tile):
+            # A whole tile of each parallel instance is no value after the loop.
             trace.remedies[reason] = (
-                f'start from a tile before the loop: {name} = tt.zeros({after.shape}, "{after.dtype}")'
+                f"use {name} inside the loop, or store it to a tensor there (out[i] = {name}); to collect "
+                f"parts in a tile, acc = tt.update(acc, i, {name})"
+                if self._region.kind == "parallel"
+                else f'start from a tile before the loop: {name} = tt.zeros({after.shape}, "{after.dtype}")'
             )
         return UNBOUND
-
-
-def _remedy(keyword: str) -> str:
-    match keyword:
-        case "break" | "continue":
-            return "leave points out with where= of the loop, or branch with `if`"
-        case "return":
-            return "assign the result to a name and return after the loop"
-        case "yield":
-            return "make a plain function of the generator, which returns tiles or stores them"
-        case "while":
-            return "loop with tt.serial and branch with `if`, or move the Python loop into a helper function"
-        case "else of a loop":
-            return "put the statements after the loop"
-    return "assign a local name before the loop and in it"

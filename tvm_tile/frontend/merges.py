@@ -87,6 +87,10 @@ class Merge:
 class ElementMerge(Merge):
     """A merge of the language: its laws are known, its lift takes elements, its identity depends on dtypes.
 
+    :data:`welford` takes one operand to the states count, mean and m2 (sum of squared deviations);
+    :data:`logsumexp` one operand to max and sum (of ``exp(x - max)``); :data:`argmax_pair` two operands,
+    values and their positions, to value and index. Each has its own documentation.
+
     Attributes
     ----------
     name
@@ -113,10 +117,13 @@ class ElementMerge(Merge):
         *,
         states: tuple[str, ...],
         operands: int,
+        doc: str,
         exact: bool = False,
     ) -> None:
         super().__init__(fn, None, lift, commutative=True, exact=exact)
         own = {"name": name, "states": states, "operands": operands, "identity_of": identity_of}
+        # Of the instance: it is what a user asks help() for.
+        own["__doc__"] = doc
         for field, value in own.items():
             object.__setattr__(self, field, value)
 

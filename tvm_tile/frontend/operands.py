@@ -128,6 +128,16 @@ def _refuse_operand(x: Any) -> None:
             span=span,
             suggestion="pass it to the kernel as a tensor parameter",
         )
+    if isinstance(x, tuple) and x and all(isinstance(part, Tile) for part in x):
+        given = next((names for states, names in require_trace("a tuple").state_tuples if states is x), None)
+        names = ", ".join(given or (f"x{k}" for k in range(len(x))))
+        kind = f"the {len(x)} states {names} of a reduction" if given else f"a tuple of {len(x)} tiles"
+        remedy = f"unpack it: {names} = " + ("tt.reduce_tile(...), or tt.scan" if given else "...")
+        raise OperandError(
+            f"{kind}, in a tuple, cannot be a tile operand" if given else f"{kind} cannot be a tile operand",
+            span=span,
+            suggestion=remedy,
+        )
     hint = "add [...] or an index" if isinstance(x, Operators) else "use tiles, indices and Python numbers"
     raise OperandError(
         f"{type(x).__name__} {described(x)} cannot be a tile operand", span=span, suggestion=hint

@@ -6,7 +6,7 @@ import operator
 from typing import Any
 
 from tvm_tile.errors import CaptureError, OperandError
-from tvm_tile.frontend.described import described, items_of
+from tvm_tile.frontend.described import counted, described, items_of
 from tvm_tile.frontend.function_merges import combine_argument
 from tvm_tile.frontend.operands import adapted, broadcast, common_dtype, is_number, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -169,7 +169,8 @@ def gather(x: Any, index: Any, axis: Any = 0, fill: Any = 0) -> Tile:
         )
     if positions.ndim != tile.ndim:
         raise OperandError(
-            f"{positions._describe()} has {positions.ndim} axes, {tile._describe()} has {tile.ndim}",
+            f"{positions._describe()} has {counted(positions.ndim, 'axis', 'axes')}, "
+            f"{tile._describe()} has {tile.ndim}",
             span=span,
             suggestion="give the positions as many axes as the tile, such as index[None, :]",
         )

@@ -184,6 +184,16 @@ class _Rewriter(ast.NodeTransformer):
         node.value = _at(_runtime(hook, ast.Constant(node.target.id), node.value), node.value)
         return node
 
+    def visit_Expr(self, node: ast.Expr) -> ast.Expr:
+        call = node.value
+        node = self._generic(node)
+        if isinstance(call, ast.Call) and isinstance(node.value, ast.Call):
+            # The function is wrapped as in any call already.
+            match node.value.func:
+                case ast.Call(func=ast.Attribute(attr="call") as hook):
+                    hook.attr = "call_alone"
+        return node
+
     def visit_Call(self, node: ast.Call) -> ast.expr:
         node = self._generic(node)
         node.func = _at(_runtime("call", node.func), node.func)

@@ -13,6 +13,7 @@ from tvm_tile.frontend.index import Index, IndexCompare
 from tvm_tile.frontend.loops import PythonLoop, RegionLoop
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.regions import Region, parallel, pipeline, reduce, serial
+from tvm_tile.frontend.statements import is_pure, refuse_unused_result
 from tvm_tile.frontend.tile import Tile
 from tvm_tile.frontend.trace import Scope, active_trace, require_trace
 
@@ -25,6 +26,21 @@ _REGIONS = (parallel, pipeline, reduce, serial)
 def prepared(function: Any) -> Any:
     """What to call in place of a function during capture."""
     return callable_for_capture(function, Runtime)
+
+
+def prepared_alone(function: Any) -> Any:
+    """What to call in place of a function whose result the statement that calls it throws away."""
+    if not is_pure(function):
+        return prepared(function)
+    called = prepared(function)
+
+    def checked(*args: Any, **options: Any) -> None:
+        result = called(*args, **options)
+        # Errors of the call itself come first.
+        if result is not None and active_trace() is not None:
+            refuse_unused_result(function)
+
+    return checked
 
 
 class Runtime:
@@ -41,6 +57,7 @@ class Runtime:
     UNBOUND = UNBOUND
     locals = staticmethod(locals)
     call = staticmethod(prepared)
+    call_alone = staticmethod(prepared_alone)
 
     def __init__(self, bodies: tuple[Body, ...], place: Place) -> None:
         self._bodies = bodies
@@ -99,6 +116,8 @@ class Runtime:
     def named(self, name: str, value: Any) -> Any:
         """Give a value the name that it is assigned to, unless it has one."""
         trace = active_trace()
+        if trace is not None and name in trace.memories and isinstance(value, Tile):
+            trace.rebound.setdefault(name, current_span())
         if trace is not None and isinstance(value, Tile) and value.trace is trace and not value.value.name:
             trace.names.setdefault(value.value.id, name)
         return value

@@ -9,13 +9,14 @@ from tvm_tile.frontend.arithmetic import common_shape
 from tvm_tile.frontend.described import described
 from tvm_tile.frontend.elementwise import add, maximum
 from tvm_tile.frontend.function_merges import function_of
-from tvm_tile.frontend.merges import merge_argument, merge_of_elements
+from tvm_tile.frontend.merges import ElementMerge, merge_argument, merge_of_elements
 from tvm_tile.frontend.operands import broadcast, converted, dtype_argument, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
 from tvm_tile.frontend.reductions import check_policy_name, contribution_mask, reduced_axes
 from tvm_tile.frontend.shape import normalized_axis, reshaped
 from tvm_tile.frontend.stores import storable
 from tvm_tile.frontend.tile import Tile
+from tvm_tile.frontend.trace import Trace
 from tvm_tile.ir.dtypes import accumulation_dtype, is_bool, is_float, is_narrowing
 from tvm_tile.ir.merge_ops import MergeReduce, Scan
 from tvm_tile.ir.typing import reduced_shape
@@ -40,7 +41,9 @@ def reduce_tile(
     merge : Merge or function
         A :class:`Merge`, whose functions work on tiles of the shape of ``x`` without the axes: all fibres
         side by side. Or a function of the language, such as :func:`max` or :func:`add`, for each operand by
-        itself; sums and products then have the dtypes of :func:`sum`.
+        itself; sums and products then have the dtypes of :func:`sum`. Merges of the language with several
+        states are :data:`welford` (count, mean, m2), :data:`logsumexp` (max, sum) and :data:`argmax_pair`
+        (value, index; of two operands).
     policy : {"unordered_tree", "ordered_tree", "fold_left", "fold_right"}
         Which groupings and orders are admitted.
     seed : number, tile, or a tuple of them, optional
@@ -84,7 +87,7 @@ def reduce_tile(
         seeds=_seeds(seed, states),
         where=None if mask is None else value_of(mask),
     )
-    return _results(outputs, tiles, fn)
+    return _states(_results(outputs, tiles, fn), merge, trace)
 
 
 def scan(
@@ -229,7 +232,7 @@ def _scanned(
         policy=policy,
         seeds=_seeds(seed, states),
     )
-    return _results(outputs, tiles, fn)
+    return _states(_results(outputs, tiles, fn), merge, trace)
 
 
 def _widened(tiles: list[Tile], fn: str | None) -> list[Tile]:
@@ -247,6 +250,14 @@ def _results(outputs: tuple[Tile, ...], tiles: list[Tile], fn: str | None) -> An
             for out, tile in zip(outputs, tiles, strict=True)
         )
     return outputs[0] if len(outputs) == 1 else outputs
+
+
+def _states(results: Any, merge: Any, trace: Trace) -> Any:
+    """The results, remembered by the names of their states, for errors where they are taken for one tile."""
+    if isinstance(results, tuple):
+        names = tuple(f"s{k}" for k in range(len(results)))
+        trace.state_tuples.append((results, merge.states if isinstance(merge, ElementMerge) else names))
+    return results
 
 
 def _seeds(seed: Any, states: tuple[TileType, ...]) -> tuple[Value, ...]:

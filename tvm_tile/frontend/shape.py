@@ -9,7 +9,7 @@ from typing import Any
 from tvm_tile.errors import CaptureError, OperandError
 from tvm_tile.frontend import operands
 from tvm_tile.frontend.constructs import called_name
-from tvm_tile.frontend.described import described, items_of
+from tvm_tile.frontend.described import counted, described, items_of
 from tvm_tile.frontend.index import Index
 from tvm_tile.frontend.operands import like_weak, tile_of, value_of
 from tvm_tile.frontend.positions import current_span
@@ -135,7 +135,7 @@ def transpose(x: Any, axes: Any = None) -> Tile:
         return tile
     if sorted(permutation) != list(range(rank)):
         raise OperandError(
-            f"{permutation} does not permute the {rank} axes of {tile._describe()}",
+            f"{permutation} does not permute the {counted(rank, 'axis', 'axes')} of {tile._describe()}",
             span=current_span(),
             suggestion="name every axis once",
         )

@@ -193,9 +193,17 @@ def memory_of(name: str, argument: Any) -> Memory:
     ):
         shape, dtype, strides = _foreign(name, argument)
     else:
+        remedy = "pass a NumPy array, a torch or TVM tensor, or tt.spec(shape, dtype)"
+        if isinstance(argument, (bool, int, float, np.bool_, np.integer, np.floating)):
+            kind = np.result_type(argument).kind
+            scalar = "bool" if kind == "b" else "float32" if kind == "f" else "int64"
+            remedy = (
+                f'annotate it {name}: tt.Scalar["{scalar}"] for a run-time scalar, or make it keyword-only '
+                f"(*, {name}) for a compile-time constant"
+            )
         raise ArgumentError(
             f"argument {name} is no array but {type(argument).__name__} {described(argument)}",
-            suggestion="pass a NumPy array, a torch or TVM tensor, or tt.spec(shape, dtype)",
+            suggestion=remedy,
         )
     memory = Memory(name, shape, dtype, Memory.dense_or_strides(shape, strides))
     problem = memory_fault(memory)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import CaptureError, OperandError
-from tvm_tile.frontend.described import described
+from tvm_tile.frontend.described import counted, described
 from tvm_tile.frontend.index import Index, index_expression
 from tvm_tile.frontend.operands import like_weak, value_of
 from tvm_tile.frontend.positions import current_span
@@ -83,11 +83,16 @@ def resolve_subscripts(
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > len(shape):
         name = what.split("'")[1] if "'" in what else "x"
+        tuples = require_trace(what).index_tuples
+        of_tuple = next((remedy for indices, remedy in tuples if indices is given), None)
         dims = ", ".join(["0"] * len(shape))
         raise OperandError(
-            f"{used} subscript{'s' if used > 1 else ''} for {what} with {len(shape)} axes of shape {shape}",
+            f"{counted(used, 'subscript', 'subscripts')} for {what} "
+            f"with {counted(len(shape), 'axis', 'axes')} of shape {shape}",
             span=current_span(),
-            suggestion=f"give one subscript an axis: {name}[{dims}]"
+            suggestion=of_tuple
+            if of_tuple is not None
+            else f"give one subscript an axis: {name}[{dims}]"
             if shape
             else f"it is a scalar: write {name}[()]",
         )

@@ -201,6 +201,7 @@ class Operators:
         self._refuse("is no Python complex during capture", "split it into real tiles")
 
     def __index__(self) -> int:
+        self._refuse_subscript()
         self._refuse(
             "is no Python int during capture, so range, list subscripts and shapes cannot take it",
             "loop with tt.serial, take parts with tt.ds(start, size), and make sizes keyword-only constants",
@@ -265,7 +266,19 @@ class Operators:
             return PLAIN_FUNCTIONS[name](args[0])
         return self._refuse(f"cannot go through NumPy's {name}", function_remedy(name))
 
+    def _refuse_subscript(self) -> None:
+        """Refuse to be the subscript of a Python sequence or array, if it is one here."""
+        from tvm_tile.frontend.constructs import subscripted
+
+        name = subscripted(current_span())
+        if name is not None:
+            self._refuse(
+                f"is known only when the program runs, and {name} is no tensor of the kernel",
+                f"pass {name} as a tensor parameter, and load from that: a NumPy array of its values",
+            )
+
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_subscript()
         self._refuse("cannot become a NumPy array during capture", "use the tt functions in place of NumPy's")
 
 
@@ -346,9 +359,14 @@ class Tile(Operators):
         return extract(self, subscripts)
 
     def __setitem__(self, subscripts: Any, value: Any) -> None:
+        from tvm_tile.frontend.constructs import update_for
+
+        written = update_for(current_span())
         self._refuse(
             "is a value and cannot be assigned into",
-            "make a new tile with tt.update(x, idx, value), or store to a tensor",
+            f"make a new tile: {written}"
+            if written is not None
+            else "make a new tile with x = tt.update(x, idx, value), or store to a tensor",
         )
 
     def _describe(self) -> str:

@@ -7,6 +7,8 @@ be used in the scope that defines it and below.
 from __future__ import annotations
 
 import contextvars
+import logging
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -30,6 +32,11 @@ __all__ = ["Scope", "Trace", "active_trace", "require_trace"]
 
 #: What reads or writes memory other than by a load, or makes it.
 _EFFECTS = (Store, Alloc, Atomic, Extern)
+
+#: So many statements are rarely meant; the capture of a kernel that has more says so once.
+_MANY_STATEMENTS = 2000
+
+_log = logging.getLogger(__name__)
 
 _active: contextvars.ContextVar[Trace | None] = contextvars.ContextVar("tvm_tile_trace", default=None)
 
@@ -79,6 +86,8 @@ class Trace:
         Python names of values by id; the first name a value gets stays.
     vanished
         Why a name that a region or a branch unbound cannot be read any more, by name.
+    seedless
+        Those reasons in ``vanished`` that are a missing value before a loop, by name.
     remedies
         What to do about a reason in ``vanished``, where that is particular.
     constants
@@ -89,6 +98,12 @@ class Trace:
         Source texts that kernels were given, by the file name of their code; helpers are looked up there too.
     memories
         Names of the memories so far, which are unique.
+    rebound
+        Where names of memories were given another value, by name.
+    index_tuples
+        Tuples of indices that one loop variable holds, with what to write instead where it is no index.
+    state_tuples
+        Tuples of states that a reduction gave, with the names of the states.
     """
 
     def __init__(self, name: str, *, fma: bool = True) -> None:
@@ -98,11 +113,16 @@ class Trace:
         self.scope = self.root
         self.names: dict[int, str] = {}
         self.vanished: dict[str, str] = {}
+        self.seedless: dict[str, str] = {}
         self.remedies: dict[str, str] = {}
         self.texts: list[tuple[str, str]] = []
         self.constants: dict[str, Any] = {}
         self.provisional: set[int] = set()
         self.memories: set[str] = set()
+        self.rebound: dict[str, Span | None] = {}
+        self.index_tuples: list[tuple[tuple[Any, ...], str]] = []
+        self.state_tuples: list[tuple[tuple[Any, ...], tuple[str, ...]]] = []
+        self._appended = 0
         self._defined_in: dict[int, Scope] = {}
         self._count = 0
 
@@ -168,6 +188,27 @@ class Trace:
                 suggestion="compute with tile operations, and store after the reduction",
             )
         self.scope.statements.append(statement)
+        self._appended += 1
+        if self._appended == _MANY_STATEMENTS:
+            self._warn_of_unrolling()
+
+    def _warn_of_unrolling(self) -> None:
+        lines: Counter[tuple[str, int]] = Counter()
+        scope: Scope | None = self.scope
+        while scope is not None:
+            lines.update((s.span.file, s.span.line) for s in scope.statements if s.span is not None)
+            scope = scope.parent
+        if lines:
+            (file, line), count = lines.most_common(1)[0]
+            _log.warning(
+                "kernel %s has %d statements so far, %d of them from %s:%d; a Python loop is unrolled: "
+                "loop with tt.serial or tt.parallel to capture its body once",
+                self.name,
+                self._appended,
+                count,
+                file,
+                line,
+            )
 
     def emit(self, operation: type[Op], type: TileType, /, **fields: Any) -> Tile:
         """Add an operation with a result of a type; its operands' fit is checked.

@@ -219,7 +219,8 @@ def _allocation_faults(op: Alloc) -> Iterator[Fault]:
         message = f"memory {memory} of shape {memory.shape} has the strides {memory.strides}"
         yield Fault(message, op.span, "memory", "give one stride an axis")
     elif layout is not None and (layout.axes != axes or free_values(layout.address) - set(axes)):
-        message = f"the layout of memory {memory} is not a function of its {len(axes)} axes"
+        number = "1 axis" if len(axes) == 1 else f"{len(axes)} axes"
+        message = f"the layout of memory {memory} is not a function of its {number}"
         yield Fault(message, op.span, "memory", "use AddressMap.axis(k) for the index along axis k")
     elif layout is not None and memory.strides is not None:
         message = f"memory {memory} has strides and a layout"

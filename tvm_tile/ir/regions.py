@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Never
 
+from tvm_tile.errors import ArgumentError
 from tvm_tile.ir.index import IndexExpr, Predicate
 from tvm_tile.ir.ops import Op
 from tvm_tile.ir.span import Span
@@ -198,6 +200,19 @@ class Program:
         from tvm_tile.ir.printer import print_program
 
         return print_program(self)
+
+    def __call__(self, *args: Any, **options: Any) -> Never:
+        """Refuse: a program is data.
+
+        Raises
+        ------
+        ArgumentError
+            Always.
+        """
+        raise ArgumentError(
+            f"program {self.name} is not called",
+            suggestion="tt.build(program)(...) runs it, and tt.interpret(program, ...) evaluates it",
+        )
 
     def structural_hash(self) -> str:
         """Hex digest of the structure; names and spans do not take part."""
