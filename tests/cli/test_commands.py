@@ -377,6 +377,7 @@ def test_doctor_says_that_llvm_runs(capsys):
     out = capsys.readouterr().out
     assert "llvm" in out
     assert "worker threads" in out
+    assert "local shared global" in out
     assert f"generated code in {os.environ['TVM_TILE_CACHE_DIR']}" in out.replace("\n", "")
 
 

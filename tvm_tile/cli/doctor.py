@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from tvm_tile.errors import TileError
+from tvm_tile.target.memories import MEMORIES
+from tvm_tile.target.scopes import scopes_of
 
 __all__ = ["add_parser", "examine"]
 
@@ -90,10 +92,13 @@ def run(options: argparse.Namespace) -> int:
         soft_wrap=True,
     )
     table = Table("target", "builds", "runs here", "detail")
+    spaces = Table("target", "scopes, the outer ones first", "memories")
     results = {target: examine(target) for target in TARGETS}
     for target, row in results.items():
         table.add_row(target, *row)
+        spaces.add_row(target, " ".join(scopes_of(target)), " ".join(MEMORIES[target]))
     console.print(table)
+    console.print(spaces)
     return 0 if results["llvm"][1] == "yes" else 1
 
 
